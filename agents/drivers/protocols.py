@@ -418,7 +418,7 @@ class KnownStart(Reader, Protocol):
 class Sampler(Protocol):
     """A module in agents/samplers/. FILES are read on the host once per tick by hostside/sampler.sh.
 
-    WATCHES are commands that run there: see contracts.Watch, and samplers/_stamped.py for reading their lines.
+    WATCHES are commands that run there: see contracts.Watch, and samplers/_frames.py for reading their lines.
     """
 
     @property

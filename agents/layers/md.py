@@ -27,8 +27,8 @@ from agents.contracts import (
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
-from agents.layers import _md_look as look
-from agents.layers._md_geometry import KIB, LEAST, data_offset, stripe_count, usable
+from agents.layers import _md
+from agents.layers._md import KIB, LEAST, data_offset, stripe_count, usable
 from agents.steps import scripts
 from agents.steps.common import erase_all, member_nodes, settle, still_there, without_uses
 from agents.uuids import uuid_of
@@ -217,18 +217,18 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     """Level, chunk, copies, members, bitmap, size; not degraded unless the kernel is about to cure that."""
-    array = look.array_at(volume(target), facts)
+    array = _md.array_at(volume(target), facts)
     if array is None:
         return [f"{volume(target)} is not an md array here"]
     data, spares, _ = _members_and_claims(options, target)
-    wrong = look.array_differences(
+    wrong = _md.array_differences(
         array,
         level=options.level,
         chunk=_chunk(options),
         layout=options.layout,
         bitmap=options.bitmap == "internal" and options.level != 0,
     )
-    wrong += look.wrong_members(array, data, spares, facts)
+    wrong += _md.wrong_members(array, data, spares, facts)
     device = Graph(facts).find_device(volume(target))
     promised = _gives(options, target, data).size
     if device and device.size < promised and array.action != "reshape":
@@ -249,8 +249,8 @@ def health_faults(options: Options, target: Target, health: Health) -> list[str]
         return [f"{array.name} is {array.state}, not active"]
     data, spares, _ = _members_and_claims(options, target)
     wished = [health.kernel_name(part.node) for part in [*data, *spares]]
-    wrong = look.lost_members(array, wished, len(spares))
-    busy = look.progress(array, options.level, target.name)
+    wrong = _md.lost_members(array, wished, len(spares))
+    busy = _md.progress(array, options.level, target.name)
     if busy:
         # they are at work
         wrong = [fault for fault in wrong if "spares" not in fault]
@@ -269,8 +269,8 @@ def starts_resync(options: Options) -> bool:
 
 def background_progress(options: Options, target: Target, facts: HostFacts) -> Progress | None:
     """Resync, recovery, reshape or check, by /proc/mdstat."""
-    array = look.array_at(volume(target), facts)
-    return look.progress(array, options.level, target.name) if array else None
+    array = _md.array_at(volume(target), facts)
+    return _md.progress(array, options.level, target.name) if array else None
 
 
 def plan_growth(

@@ -28,7 +28,7 @@ from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts, Zpool
 from agents.facts.zfs import missing_device_message
-from agents.layers import _zfs, _zfs_space
+from agents.layers import _zfs
 from agents.layers._vdevs import PARITY, Group, device_groups, group_differences, out_of_order
 from agents.steps.common import (
     MIB,
@@ -156,9 +156,9 @@ def _properties(options: Options) -> dict[str, str]:
 
 def _check_sizes(target: Target, facts: HostFacts) -> None:
     for part in _nodes(target):
-        if _usable_bytes(part, target, facts) < _zfs_space.LEAST:
+        if _usable_bytes(part, target, facts) < _zfs.LEAST:
             raise PlanError(
-                f"{part.node} has {part.size >> 20} MiB: ZFS needs {_zfs_space.LEAST >> 20} MiB"
+                f"{part.node} has {part.size >> 20} MiB: ZFS needs {_zfs.LEAST >> 20} MiB"
                 " besides its own partition table"
             )
 
@@ -167,10 +167,10 @@ def _usable_bytes(part: Part, target: Target, facts: HostFacts) -> int:
     """Bytes that ZFS takes of it. Volumes too: it may make partitions on them as on a disk."""
     if facts.os_family == "freebsd" or any(part in parts for parts in target.parts.values()):
         return part.size
-    return _zfs_space.partition(part.size)
+    return _zfs.partition(part.size)
 
 
-def _space(options: Options, target: Target, facts: HostFacts) -> tuple[_zfs_space.Shape, int]:
+def _space(options: Options, target: Target, facts: HostFacts) -> tuple[_zfs.Shape, int]:
     """Geometry by which a group stores a block, and the bytes that the whole pool holds at least."""
     sizes = {
         part.node: _usable_bytes(part, target, facts)
@@ -181,11 +181,9 @@ def _space(options: Options, target: Target, facts: HostFacts) -> tuple[_zfs_spa
     sector = 1 << options.ashift if options.ashift else max(sector_sizes, default=4096)
     data = [group for group in device_groups(options, target) if group.use == "data"]
     parity = PARITY.get(options.layout, 0)
-    shape = _zfs_space.Shape(len(data[0].nodes) if parity else 1, parity, sector)
-    spaces = [
-        _zfs_space.group_bytes([sizes[node] for node in group.nodes], shape) for group in data
-    ]
-    return shape, _zfs_space.usable(spaces, shape)
+    shape = _zfs.Shape(len(data[0].nodes) if parity else 1, parity, sector)
+    spaces = [_zfs.group_bytes([sizes[node] for node in group.nodes], shape) for group in data]
+    return shape, _zfs.usable(spaces, shape)
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:

@@ -9,7 +9,7 @@ from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, T
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.layers import _zfs
-from agents.layers._zfs_space import MIB, Shape, largest, reservation
+from agents.layers._zfs import MIB, Shape, largest, reservation
 from agents.steps import scripts
 from agents.steps.common import piece_there, settle
 

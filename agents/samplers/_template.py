@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._intervals import in_time
+from agents.samplers._frames import in_time
 
 LABEL = "Load average (/proc/loadavg)"
 
@@ -22,12 +22,12 @@ FILES = ("/proc/loadavg",)
 # Commands, where no file says it: run each tick, or started once, with each line stamped as it comes.
 #   Watch(("dmsetup", "status"))                      frame.files["|dmsetup status"] is its output
 #   Watch(("iostat", "-x", "-w", "1"), lasting=True, begins="*device statistics*", families=("freebsd",))
-#                                                     _stamped.lines(frames, WATCH) gives (seconds, line)
+#                                                     _frames.stamped_lines(frames, WATCH) gives (seconds, line)
 WATCHES: tuple[Watch, ...] = ()
 
 
 def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
-    """Pure: no clock, no file. Times are seconds since the first frame; for counters see _intervals.
+    """Pure: no clock, no file. Times are seconds since the first frame; for counters see _frames.
 
     Raises ParseError, with line and text, on content that makes no sense.
     """

@@ -10,8 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._counters import counter_rate, file_intervals, hit_ratio, rows_to_series
-from agents.samplers._intervals import is_count
+from agents.samplers._frames import (
+    counter_rate,
+    file_intervals,
+    hit_ratio,
+    is_count,
+    rows_to_series,
+)
 
 LABEL = "ZFS's ARC (arcstats)"
 FILES = ("/proc/spl/kstat/zfs/arcstats",)

@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._counters import counter_rate, hit_ratio, rows_to_series
-from agents.samplers._intervals import in_time, is_count
+from agents.samplers._frames import counter_rate, hit_ratio, in_time, is_count, rows_to_series
 
 LABEL = "bcache (/sys/fs/bcache)"
 COUNTERS = ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses")
@@ -24,7 +23,7 @@ FILES = (
     "/sys/fs/bcache/*/bdev*/state",
     "/sys/fs/bcache/*/bdev*/dirty_data",
     *(f"/sys/fs/bcache/*/bdev*/stats_total/{name}" for name in COUNTERS),
-    # Of a backing device that lost its cache, too: agents.plans.sampled_faults reads them
+    # Of a backing device that lost its cache, too: agents.plans.health_faults reads them
     "/sys/class/block/*/bcache/state",
     "/sys/class/block/*/bcache/running",
 )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import nan
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._intervals import intervals, is_count
+from agents.samplers._frames import intervals, is_count
 
 LABEL = "CPU time (/proc/stat)"
 FILES = ("/proc/stat",)

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._counters import file_intervals, rows_to_series
-from agents.samplers._intervals import is_count
+from agents.samplers._frames import file_intervals, is_count, rows_to_series
 
 LABEL = "CPU throttling (cpufreq, thermal_throttle, cgroup)"
 CPUS = "/sys/devices/system/cpu"

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf, nan
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._intervals import Interval, intervals, is_count
+from agents.samplers._frames import Interval, intervals, is_count
 
 LABEL = "Block devices (/proc/diskstats)"
 FILES = ("/proc/diskstats",)

@@ -14,9 +14,15 @@ import re
 from collections.abc import Mapping, Sequence
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._counters import counter_rate, file_intervals, hit_ratio, rows_to_series
-from agents.samplers._intervals import Interval, is_count
-from agents.samplers._stamped import stamped_lines
+from agents.samplers._frames import (
+    Interval,
+    counter_rate,
+    file_intervals,
+    hit_ratio,
+    is_count,
+    rows_to_series,
+    stamped_lines,
+)
 
 LABEL = "LVM and device mapper caches (dmsetup status)"
 FILES: tuple[str, ...] = ()
@@ -25,7 +31,7 @@ LOOK = (
     'for f in /sys/block/dm-*/dm/name; do read -r n <"$f" && echo "$f $n"; done;'
     ' read -r up _ </proc/uptime; echo "uptime $up"; exec dmsetup status --noflush'
 )
-# Of LVM's mirrors too: agents.plans.sampled_faults reads which legs they have
+# Of LVM's mirrors too: agents.plans.health_faults reads which legs they have
 STACKS = ("/sys/module/dm_cache", "/sys/module/dm_writecache", "/sys/module/dm_raid")
 STATUS = Watch(("sh", "-c", LOOK), where=STACKS)
 TABLE = Watch(

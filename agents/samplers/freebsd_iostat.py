@@ -18,7 +18,7 @@ from math import nan
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
 from agents.samplers import gstat
-from agents.samplers._stamped import Line, stamped_lines
+from agents.samplers._frames import Line, stamped_lines
 
 LABEL = "Disks (FreeBSD's iostat -x)"
 FILES: tuple[str, ...] = ()

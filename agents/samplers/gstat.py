@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from math import nan
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._counters import rows_to_series
-from agents.samplers._stamped import Line, stamped_lines
+from agents.samplers._frames import Line, rows_to_series, stamped_lines
 
 LABEL = "GEOM providers (FreeBSD's gstat)"
 FILES: tuple[str, ...] = ()

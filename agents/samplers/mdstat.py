@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from agents.contracts import Frame, ParseError, Series, Unit, Watch
-from agents.samplers._counters import rows_to_series
-from agents.samplers._intervals import in_time
+from agents.samplers._frames import in_time, rows_to_series
 
 LABEL = "Arrays (/proc/mdstat)"
 FILES = ("/proc/mdstat",)

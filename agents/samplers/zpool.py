@@ -15,11 +15,10 @@ from math import nan
 
 from agents.contracts import Frame, Series, Watch
 from agents.outputs.zpool_iostat import UNITS, Report, heads, reports
-from agents.samplers._counters import rows_to_series
-from agents.samplers._stamped import stamped_lines
+from agents.samplers._frames import rows_to_series, stamped_lines
 
 LABEL = "ZFS pools and vdevs (zpool iostat -v)"
-# DEGRADED, for a while: agents.plans.sampled_faults reads it
+# DEGRADED, for a while: agents.plans.health_faults reads it
 FILES = ("/proc/spl/kstat/zfs/*/state",)
 LOOK = ("zpool", "iostat", "-vpl", "-y", "1")
 BEGINS = "*capacity*operations*"

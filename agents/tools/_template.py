@@ -6,7 +6,7 @@ Copy to `agents/tools/<kind>.py`; the file name is the kind, nothing is register
 one and one of a failed run. All functions are pure: no clock, no file, no host.
 
 A tool that lays out files, warms up, or does one test after the other should have `windows`, too
-(agents.drivers.protocols.MeasuredWindows): means of devices are over what was measured. `_marks` has the shell
+(agents.drivers.protocols.MeasuredWindows): means of devices are over what was measured. `_scripts` has the shell
 functions for a script of its own; dd is short.
 """
 

@@ -27,7 +27,7 @@ from agents.contracts import (
 )
 from agents.outputs import bonnie_model as model
 from agents.outputs import bonnie_runs as runs
-from agents.tools import _in_directory, _marks
+from agents.tools import _scripts
 from agents.tools._output import lines_of
 
 LABEL = "bonnie++"
@@ -57,8 +57,8 @@ EXPECTED_RATE, EXPECTED_FILES = 100e6, 1000.0
 CHARACTERS_S = 120.0
 USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,31})?")
 
-SCRIPT = _marks.tool_script("bonnie.sh")
-RUNS = _in_directory.Script("bonnie++", "works in a directory", "bonnie.sh", SCRIPT, DIRECTORY)
+SCRIPT = _scripts.tool_script("bonnie.sh")
+RUNS = _scripts.Script("bonnie++", "works in a directory", "bonnie.sh", SCRIPT, DIRECTORY)
 SCRIPTS = {SCRIPT: (PATH, r"[A-Za-z0-9_.:-]+", rf"-[a-zA-Z]|bl\d+|\d+(?::\d+)*|{PATH}")}
 
 
@@ -127,7 +127,7 @@ class Options:
 
 def build_job(options: Options, target: Target) -> Job:
     arguments = (options.user or "-", *_arguments(options, target))
-    return _in_directory.directory_job(
+    return _scripts.directory_job(
         RUNS, target, arguments, expected_s=_expected_s(options), writes=_written_bytes(options)
     )
 
@@ -228,7 +228,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 
 def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
     """Each test that it told of on standard error: the line of one ends when it is done."""
-    marks = _marks.read_marks(outputs, timing)
+    marks = _scripts.read_marks(outputs, timing)
     return [
         Window(test, before.at, mark.at)
         for before, mark in pairwise(marks)

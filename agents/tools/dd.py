@@ -27,7 +27,7 @@ from agents.contracts import (
     Window,
 )
 from agents.outputs import dd_output
-from agents.tools import _marks
+from agents.tools import _scripts
 from agents.tools._output import lines_of
 
 LABEL = "dd"
@@ -55,9 +55,9 @@ FILE = "benchlab.dd"
 # a slow disk's: B/s, and seconds for one synced block
 EXPECTED_RATE, EXPECTED_SYNC_S = 100e6, 0.01
 
-SCRIPT = _marks.tool_script("dd.sh", _marks.FORGET)
+SCRIPT = _scripts.tool_script("dd.sh", _scripts.FORGET)
 
-FLAGS_SCRIPT = _marks.HOSTSIDE.joinpath("dd_flags.sh").read_bytes()
+FLAGS_SCRIPT = _scripts.HOSTSIDE.joinpath("dd_flags.sh").read_bytes()
 
 _FLAGS = r"(?:iflag|oflag|conv)=[a-z,]+"
 SCRIPTS = {
@@ -123,7 +123,7 @@ def build_job(options: Options, target: Target) -> Job:
     expected = _expected_s(options, moved, laid_out=bool(target.mount))
     return Job(
         argv=("sh", "dd.sh", mode, path, str(moved), *arguments),
-        outputs=(_marks.MARKS,),
+        outputs=(_scripts.MARKS,),
         inputs={"dd.sh": SCRIPT},
         # else a locale may print a decimal comma, or words we cannot read
         env={"LC_ALL": "C"},
@@ -239,7 +239,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 
 def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
     """The time of dd itself: a file is laid out before it and removed after it."""
-    at = {mark.words: mark.at for mark in _marks.read_marks(outputs, timing)}
+    at = {mark.words: mark.at for mark in _scripts.read_marks(outputs, timing)}
     if not {"dd", "end"} <= at.keys():
         return []
     laid_out = [Window("file layout", 0.0, at["dd"], measured=False)]

@@ -25,7 +25,7 @@ from agents.contracts import (
     Window,
 )
 from agents.outputs import pg_test_fsync_text as text
-from agents.tools import _marks
+from agents.tools import _scripts
 from agents.tools._output import lines_of
 
 LABEL = "pg_test_fsync"
@@ -66,8 +66,8 @@ LATE = 0.5
 # writes the same 8 kB over and over into the cache.
 FASTEST = 60_000 * 8192
 
-SCRIPT = _marks.tool_script(
-    "pg_test_fsync.sh", _marks.HOSTSIDE.joinpath("root_only.sh").read_bytes()
+SCRIPT = _scripts.tool_script(
+    "pg_test_fsync.sh", _scripts.HOSTSIDE.joinpath("root_only.sh").read_bytes()
 )
 BROKE_OFF = re.compile(r"(?m)^pg_test_fsync\.sh: broke off: (?:pg_test_fsync: error: )?(.*)$")
 SCRIPTS = {SCRIPT: (PATH, r"\d+", rf"{PATH}|{PROGRAM}", PATH)}
@@ -117,7 +117,7 @@ def build_job(options: Options, target: Target) -> Job:
     program = options.program or PROGRAM
     return Job(
         argv=("sh", "pg_test_fsync.sh", path, str(options.seconds), program, *PLACES),
-        outputs=(_marks.MARKS,),
+        outputs=(_scripts.MARKS,),
         inputs={"pg_test_fsync.sh": SCRIPT},
         # it is translated into a dozen languages
         env={"LC_ALL": "C"},
@@ -203,7 +203,7 @@ def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing
     On a busy host a line is seen late. Each later test takes its whole time, so the end of a line that is seen too near
     the next one is known from there; where it would be off by more than LATE, both tests beside it are left out.
     """
-    marks = _marks.read_marks(outputs, timing)
+    marks = _scripts.read_marks(outputs, timing)
     lines = decoded(outputs.get("stdout", b""))
     first = next((index for index, line in enumerate(lines) if line), None)
     if first is None or not marks:

@@ -27,7 +27,7 @@ from agents.contracts import (
     Window,
 )
 from agents.outputs import sysbench_text as text
-from agents.tools import _in_directory, _marks
+from agents.tools import _scripts
 from agents.tools._output import lines_of
 
 LABEL = "sysbench fileio"
@@ -55,8 +55,8 @@ IO_FIELDS = {
     "runtime_s": ("time_s", "events"),
     "outstanding": ("threads", "io_mode", "async_backlog"),
 }
-SCRIPT = _marks.tool_script("sysbench.sh", _marks.FORGET)
-RUNS = _in_directory.Script("sysbench", "makes files", "sysbench.sh", SCRIPT, DIRECTORY)
+SCRIPT = _scripts.tool_script("sysbench.sh", _scripts.FORGET)
+RUNS = _scripts.Script("sysbench", "makes files", "sysbench.sh", SCRIPT, DIRECTORY)
 SCRIPTS = {SCRIPT: (PATH, "prepare|new", r"--[a-z-]+=[a-z0-9.]+")}
 
 
@@ -151,7 +151,7 @@ class Options:
 def build_job(options: Options, target: Target) -> Job:
     first = "new" if options.mode == "seqwr" else "prepare"
     arguments = (first, *_arguments(options))
-    work = _in_directory.directory_job(
+    work = _scripts.directory_job(
         RUNS, target, arguments, expected_s=_expected_s(options), writes=_written_bytes(options)
     )
     return replace(work, lays_out=first == "prepare")
@@ -267,7 +267,7 @@ def _parse_outputs(outputs: Mapping[str, bytes], options: Options) -> text.Repor
 
 def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
     """The time between the start of the threads and the first line of the report."""
-    at = {mark.words: mark.at for mark in _marks.read_marks(outputs, timing)}
+    at = {mark.words: mark.at for mark in _scripts.read_marks(outputs, timing)}
     if not {"began", "ended"} <= at.keys():
         return []
     before = [Window("file layout", 0.0, at["began"], measured=False)]

@@ -17,7 +17,7 @@ from agents.drivers import registry
 from agents.jobs import job
 from agents.jobs.job import State
 from agents.outputs import sysbench_text
-from agents.tools import _marks, fio
+from agents.tools import _scripts, fio
 from tests.agents.conftest import sh, shell_as
 from tests.agents.spools import eventually, lives
 
@@ -291,7 +291,7 @@ def test_the_page_cache_is_dropped_between_layout_and_measurement(
 
 def test_a_layout_whose_cache_nobody_drops_fails(shell, here, mount, base):
     """Its figures would be those of the page cache."""
-    script = _marks.FORGET.decode() + "echo $$ >pid; sleep 1; forget; echo measured"
+    script = _scripts.FORGET.decode() + "echo $$ >pid; sleep 1; forget; echo measured"
     job.start_job(shell, here, replace(confined(script, mount), lays_out=True))
     spool = base / "benchlab-0" / here.name
     eventually(lambda: (spool / "work" / "pid").exists())

@@ -12,7 +12,7 @@ from agents.contracts import AgentError, Part, Reason
 from agents.facts import health
 from agents.facts.health import Health
 from agents.facts.model import MdArray, MdMember
-from agents.layers import _md_look as look
+from agents.layers import _md
 from agents.plans import health_faults, stack
 from agents.plans.chain import DiskRequest, LayerSpec
 from tests.agents.local_shell import LocalShell
@@ -143,7 +143,7 @@ def test_verify_says_it_in_the_same_words():
     """So that a topology that measures on is not stopped by a whole look."""
     now = seen("md_failed")
     parts = [Part("/dev/ubdc", 1), Part("/dev/ubdd", 1)]
-    whole = look.wrong_members(now.arrays[0], parts, [], host(disk("ubdc", 1), disk("ubdd", 2)))
+    whole = _md.wrong_members(now.arrays[0], parts, [], host(disk("ubdc", 1), disk("ubdd", 2)))
     assert [f"md: {one}" for one in whole] == health_faults.stack_faults(plan(MD), now)
 
 

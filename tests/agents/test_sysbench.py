@@ -18,7 +18,7 @@ from agents.contracts import Metric, ParseError, Target, Timing
 from agents.drivers import registry
 from agents.jobs import job as jobs
 from agents.jobs import spool
-from agents.tools import _marks, sysbench
+from agents.tools import _scripts, sysbench
 from benchlab.testing.profiles import examples
 from tests.agents.conftest import shell_as
 from tests.each_case import check_each
@@ -192,7 +192,7 @@ def test_a_mount_that_is_full_fails_and_says_why(base, tmp_path):
 
 
 def outputs(marks: str) -> Mapping[str, bytes]:
-    return {_marks.MARKS: marks.encode()}
+    return {_scripts.MARKS: marks.encode()}
 
 
 def test_no_window_is_guessed():

@@ -13,7 +13,7 @@ import pytest
 from agents.contracts import Frame, ParseError, Watch
 from agents.jobs import job, spool
 from agents.jobs.job import Did, State
-from agents.samplers import _stamped
+from agents.samplers import _frames
 from tests.agents.conftest import sh
 from tests.agents.local_shell import LocalShell
 from tests.agents.spools import archive, eventually, lives, running
@@ -40,7 +40,7 @@ def test_what_commands_print_is_in_the_frames(shell, here):
     assert all(f.files[EACH.file_key] == "one\ntwo lines, no end\n" or
                f.files[EACH.file_key] == "one\n" for f in frames)  # fmt: skip
     assert {f.files[ABSENT.file_key] for f in frames} == {""}
-    said = _stamped.stamped_lines(frames, LASTING)
+    said = _frames.stamped_lines(frames, LASTING)
     texts = [line.text for line in said]
     reports = [f"report {n}" for n in range(1, len(said) // 2 + 1)]
     assert (
@@ -58,7 +58,7 @@ def test_a_run_that_ends_in_the_middle_of_a_frame_loses_no_line(shell, here):
     job.start_job(shell, here, sh("sleep 1.6"), (LASTING, slow), 0.3)
     assert job.poll(shell, here, 20).state is State.EXITED
     frames = job.frames(job.fetch(shell, here).samples)
-    texts = [line.text for line in _stamped.stamped_lines(frames, LASTING)]
+    texts = [line.text for line in _frames.stamped_lines(frames, LASTING)]
     assert len(texts) >= 8
     assert texts[::2] == [f"report {n}" for n in range(1, len(texts[::2]) + 1)]
 
@@ -85,7 +85,7 @@ def test_a_command_whose_stack_is_not_here_is_never_run(shell, here, tmp_path):
 
 def test_a_stamp_that_is_none_is_an_error():
     with pytest.raises(ParseError, match="no time"):
-        _stamped.stamped_lines([Frame(1.0, {LASTING.file_key: "row\n"})], LASTING)
+        _frames.stamped_lines([Frame(1.0, {LASTING.file_key: "row\n"})], LASTING)
 
 
 def test_no_command_outlives_its_job(shell, here):
@@ -192,7 +192,7 @@ def test_a_job_in_the_words_of_freebsd(freebsd, there):
         0.5 < meta.ended_mono - meta.started_mono < 30 and abs(meta.started_at - time.time()) < 30
     )
     frames = job.frames(fetched.samples)
-    assert len(frames) >= 3 and len(_stamped.stamped_lines(frames, LASTING)) > 4
+    assert len(frames) >= 3 and len(_frames.stamped_lines(frames, LASTING)) > 4
     job.remove_spool(freebsd, there)
 
 

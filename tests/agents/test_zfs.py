@@ -12,7 +12,7 @@ from agents.facts.graph import Graph
 from agents.facts.model import Dataset, Vdev, Zpool
 from agents.facts.sections import Section
 from agents.layers import zpool
-from agents.layers._zfs_space import Shape, group_bytes, largest, partition, reservation, usable
+from agents.layers._zfs import Shape, group_bytes, largest, partition, reservation, usable
 from agents.safety.guard import refusals
 from tests.agents.made_up import LAYOUT, claim, disk, host, spare, wiping
 

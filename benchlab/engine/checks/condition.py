@@ -20,7 +20,7 @@ from agents.contracts import AgentError, Reason, Shell, claims_of
 from agents.facts import health
 from agents.facts.health import Health
 from agents.jobs import job
-from agents.plans import health_faults, sampled_faults, settings
+from agents.plans import health_faults, settings
 from benchlab.engine.checks import fingerprint, planning
 from benchlab.runs import transitions
 from benchlab.runs.models import Attempt, Layout
@@ -150,12 +150,12 @@ def mark_sampled_faults(layout: Layout, attempt: Attempt, found: Condition, samp
 
     What the run was to measure, a growth or the first resync, is no fault.
     """
-    if found.health is None or found.rebooted or not sampled_faults.any_sampled(samples):
+    if found.health is None or found.rebooted or not health_faults.any_sampled(samples):
         return
     moment = moments.parse_moment(attempt.run.stage)
     known = [mark["says"] for mark in attempt.degraded]
     try:
-        spells = sampled_faults.fault_spans(
+        spells = health_faults.fault_spans(
             planning.stored_plan(layout),
             job.frames(samples),
             found.health,

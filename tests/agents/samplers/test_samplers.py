@@ -13,7 +13,7 @@ import pytest
 from agents.contracts import Frame, ParseError, Watch
 from agents.drivers import registry
 from agents.jobs import job
-from agents.samplers import _stamped, arcstat
+from agents.samplers import _frames, arcstat
 from tests.each_case import check_each
 
 CASES = Path(__file__).parents[2] / "cases" / "samplers"
@@ -94,13 +94,13 @@ def test_a_line_has_the_time_before_it_and_its_number():
     watch = Watch(("x",), lasting=True)
     texts = ("5250000000 a b\n6000000001 c", "7500000000 d")
     frames = [Frame(float(at), {watch.file_key: text}) for at, text in enumerate(texts)]
-    assert _stamped.stamped_lines(frames, watch) == [
-        _stamped.Line(5.25, "a b", 1),
-        _stamped.Line(6.000000001, "c", 2),
-        _stamped.Line(7.5, "d", 3),
+    assert _frames.stamped_lines(frames, watch) == [
+        _frames.Line(5.25, "a b", 1),
+        _frames.Line(6.000000001, "c", 2),
+        _frames.Line(7.5, "d", 3),
     ]
     with pytest.raises(ParseError, match="line 2"):
-        _stamped.stamped_lines([Frame(0.0, {watch.file_key: "5 a\nb c"})], watch)
+        _frames.stamped_lines([Frame(0.0, {watch.file_key: "5 a\nb c"})], watch)
 
 
 @pytest.mark.parametrize(
