@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.contracts import ParseError
-from agents.dynamo import icf_lines, icf_text, specs
-from agents.dynamo.icf_lines import Config, Cycle, Manager, Worker
+from agents.dynamo import icf_format, specs
+from agents.dynamo.icf_format import Config, Cycle, Manager, Worker
 from agents.dynamo.messages import AccessLine, AccessSpec
 from agents.dynamo.wire import DynamoError
 
@@ -65,7 +65,7 @@ def parse_icf(text: str) -> Config:
     """Raises ParseError with line and text."""
     if not looks_like_icf(text):
         raise ParseError("not an IOmeter configuration file: it begins with 'Version 1.1.0'")
-    return icf_lines.parse_config(text)
+    return icf_format.parse_config(text)
 
 
 def read_workloads(text: str) -> list[Workload]:
@@ -121,7 +121,7 @@ def _mixed_specs_message(number: int, busy: Sequence[tuple[Worker, str]]) -> str
 
 def write_icf(config: Config) -> str:
     """The file, CR LF, as IOmeter 1.1.0 reads it."""
-    return "\r\n".join(icf_text.config_lines(config)) + "\r\n"
+    return "\r\n".join(icf_format.config_lines(config)) + "\r\n"
 
 
 def build_config(workloads: Sequence[Workload], directory: str = "/mnt [ext4]") -> Config:

@@ -42,12 +42,6 @@ class ManagerInfo(NamedTuple):
     processors: int
     ticks: float
 
-    def encode(self) -> bytes:
-        names = encode_string(self.version, 80, "version") + encode_string(self.name, 128, "name")
-        names += encode_string(self.address, 128, "address")
-        whole = pad_message(names + _LOGIN.pack(self.port, self.processors, self.ticks))
-        return DATA_HEADER.pack(self.size, 0) + whole[DATA_HEADER.size :]
-
 
 def decode_manager_info(raw: bytes) -> ManagerInfo:
     _check_length(raw, 358, "login")

@@ -3,9 +3,9 @@
 
 import math
 import struct
-from typing import List, NamedTuple, Tuple
+from typing import NamedTuple, Tuple
 
-from agents.dynamo.wire import DynamoError, pad_message
+from agents.dynamo.wire import DynamoError
 
 BINS = 21
 MAX_CPUS, MAX_INTERFACES = 64, 64
@@ -53,17 +53,6 @@ class ManagerResults(NamedTuple):
     cpus: Tuple[Cpu, ...]
     segments_resent: float = 0.0
     interfaces: Tuple[Interface, ...] = ()
-
-    def encode(self) -> bytes:
-        """A whole data message."""
-        raw = bytearray(4640)
-        _MANAGER.pack_into(raw, 0, self.jiffies_first, self.jiffies_last, self.cpu_count)
-        for number, cpu in enumerate(self.cpus):
-            _CPU.pack_into(raw, 20 + 48 * number, *cpu)
-        _TCP.pack_into(raw, 3092, self.segments_resent, len(self.interfaces))
-        for number, interface in enumerate(self.interfaces):
-            _INTERFACE.pack_into(raw, 3104 + 24 * number, *interface)
-        return pad_message(bytes(raw))
 
 
 def decode_manager_results(raw: bytes) -> ManagerResults:
@@ -124,14 +113,6 @@ class WorkerResults(NamedTuple):
     first: int
     last: int
     targets: Tuple[RawResult, ...]
-
-    def encode(self) -> bytes:
-        """A whole data message; results without bins are laid out as rc1 does."""
-        rows: List[bytes] = [_WORKER.pack(self.first, self.last, len(self.targets))]
-        for target in self.targets:
-            rows.append(_COUNTERS.pack(*target[:17]))
-            rows.append(_BINS.pack(*target.bins) if target.bins else b"")
-        return pad_message(b"".join(rows))
 
 
 def decode_worker_results(raw: bytes, expected: int, ticks: float) -> WorkerResults:

@@ -207,11 +207,6 @@ def exit_dynamo() -> Script:
     yield Send("sending EXIT", (Message(wire.EXIT, MANAGER).encode(),))
 
 
-def remove_worker(worker: int) -> Script:
-    """Always the last one goes, whichever is named."""
-    yield Send("removing a worker", (Message(wire.EXIT, worker).encode(),))
-
-
 def reset_dynamo() -> Script:
     """dynamo forgets its workers and logs in again, on the same port. Only while no I/O runs."""
     yield Send("sending RESET", (Message(wire.RESET, MANAGER).encode(),))

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib.resources import files
 
-from agents.contracts import Need, Shell
+from agents.contracts import Need
 from agents.facts import bcache, block, kernel_openers, md, stacks, sysfs, tunables, zfs
 from agents.facts.graph import names_by_path, resolve_paths
 from agents.facts.model import BlockDevice, HostFacts, Machine, MdArray, Mount, Zpool
@@ -19,7 +18,6 @@ from agents.facts.sections import (
     bad_facts,
     decode_text,
     parse_tool_versions,
-    run_facts_script,
     split_sections,
     version_commands,
 )
@@ -50,16 +48,6 @@ def facts_command(programs: Iterable[Need], nonce: str) -> tuple[str, ...]:
 MAX_READINGS = 4
 # Grep's exit codes: 1, no line fits; 2, a process was gone by then. Above them it did not run.
 GREP_FAILS = 2
-
-
-def read_linux_facts(
-    shell: Shell, programs: Iterable[Need] = (), timeout_s: float = 60.0
-) -> HostFacts:
-    """Look at a Linux host, as root where that works; `reading.read` knows other systems too. Raises AgentError."""
-    programs = tuple(programs)
-    return read_consistent_facts(
-        lambda: run_facts_script(shell, facts_command(programs, secrets.token_hex(8)), timeout_s)
-    )
 
 
 def read_consistent_facts(look: Callable[[], bytes]) -> HostFacts:

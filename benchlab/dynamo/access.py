@@ -11,7 +11,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from agents.contracts import AgentError, Reason
-from benchlab.dynamo import dynamo_player, identity
+from benchlab.dynamo import dynamo_player, reported_hosts
 from benchlab.engine import actions, jobs
 from benchlab.engine.checks import planning
 from benchlab.engine.decide import built, dialled_in
@@ -149,7 +149,7 @@ def _check_connected(layout: Layout) -> None:
             f"dynamo on {layout.host} is not connected: start it there, with -i and the address of BenchLab's listener",
             Reason.CONNECTION_LOST,
         )
-    if not identity.is_accepted(layout.host):
+    if not reported_hosts.is_accepted(layout.host):
         raise AgentError(
             f"the dynamo that logged in as {layout.host} was never accepted, or is another one than the one that was: "
             "an owner accepts it on the host's page",

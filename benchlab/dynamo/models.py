@@ -43,7 +43,7 @@ class Binary(models.Model):
 
 
 class DynamoLogin(models.Model):
-    """Last login of the dynamo behind a host, and the id of the one that a person accepted (identity.py)."""
+    """Last login of the dynamo behind a host, and the id of the one that a person accepted (reported_hosts.py)."""
 
     host = models.OneToOneField(Host, on_delete=models.CASCADE, related_name="dynamo_login")
     name = models.CharField(max_length=128, blank=True, help_text="Name as dynamo reports it")

@@ -23,18 +23,17 @@ from agents.dynamo import script, specs, transcript
 from agents.dynamo.console import Paused
 from agents.dynamo.link import Transport, connect_back
 from agents.dynamo.live import Updates
-from agents.dynamo.messages import ManagerInfo, Target
+from agents.dynamo.messages import ACTIVE, LOGICAL, PHYSICAL, AccessSpec, Disk, ManagerInfo, Target
 from agents.dynamo.script import Phase, TargetsReported
 from agents.dynamo.script import ResultsReported as Report
 from agents.dynamo.specs import Trial
 from agents.dynamo.tunnel import Halt
 from agents.dynamo.wire import REPORT_UPDATE, DynamoError
 from agents.tools import dynamo
-from benchlab.dynamo import dynamo_player, identity
-from benchlab.dynamo import reported_trial as reported
-from benchlab.dynamo.identity import Claim, Claims, Entry
+from agents.tools.dynamo import SLOWEST_LAYOUT, Options, access_lines, poll_s
+from benchlab.dynamo import dynamo_player, reported_hosts
 from benchlab.dynamo.models import DynamoLogin, Reported
-from benchlab.dynamo.registering import claim_of, register_dynamo
+from benchlab.dynamo.reported_hosts import Claim, Claims, Entry, claim_of, register_dynamo
 from benchlab.engine.commands import wake_layouts
 from benchlab.hosts.models import Host
 from benchlab.runs import transitions
@@ -42,6 +41,69 @@ from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
 from benchlab.team.models import Team
 from benchlab.workers.lease import Lock, lease
+
+# s more
+EXTRA_SECONDS = 120.0
+
+
+def build_trial(options: Options, name: str, raw: bool, sector: int, prepare: bool) -> Trial:
+    """Checked as far as anybody can who sees nothing of that machine. Raises DynamoError."""
+    sector = sector if sector >= 512 else 512
+    if not options.size:
+        raise DynamoError("options", "size: required, because dynamo does not report one")
+    many = options.targets * (options.workers if options.own_targets else 1)
+    if not raw and many > 1:
+        raise DynamoError(
+            "options",
+            f"{many} targets: {name} has one file, dynamo's own; use one target and more workers",
+        )
+    if options.size % sector:
+        raise DynamoError("options", f"size: {options.size} is not a multiple of {sector}")
+    share = options.targets
+    workers = tuple(
+        tuple(
+            _build_target(
+                options,
+                name,
+                raw,
+                sector,
+                worker,
+                number,
+                number + worker * share * options.own_targets,
+            )
+            for number in range(share)
+        )
+        for worker in range(options.workers)
+    )
+    first = (workers[0], *((),) * (options.workers - 1)) if prepare else ()
+    lines = access_lines(options)
+    label = f"{lines[0].size} B" if len(lines) == 1 else f"{len(lines)} lines"
+    trial = Trial(
+        AccessSpec(label, lines),
+        workers,
+        first,
+        float(options.ramp_s),
+        float(options.runtime_s),
+        poll_s(options),
+    )
+    specs.check_trial(trial, sector if raw else 512)
+    return trial
+
+
+def longest_preparation(options: Options) -> float:
+    """Seconds; dynamo never ends one on a full file system, and does not say how full it is."""
+    return options.size / SLOWEST_LAYOUT + EXTRA_SECONDS
+
+
+def _build_target(
+    options: Options, name: str, raw: bool, sector: int, worker: int, number: int, slice_: int
+) -> Target:
+    sectors = options.size // sector
+    disk = Disk(sector_size=sector, maximum_size=sectors, starting_sector=slice_ * sectors)
+    seed = specs.target_seed(options.seed, worker, number)
+    kind = (PHYSICAL if raw else LOGICAL) | ACTIVE
+    return Target(name, kind, disk, options.outstanding_ios, options.data_pattern, 1, seed)
+
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +182,7 @@ class DynamoSession:
         if entry is not None:
             self._claim, self._entry = claim, entry
             return
-        message = identity.note_refusal(claim, port, self._team.pk)
+        message = reported_hosts.note_refusal(claim, port, self._team.pk)
         talk.run_script(script.exit_dynamo())
         raise DynamoError("stranger", message)
 
@@ -207,7 +269,7 @@ class DynamoSession:
                 self._play(talk)
             finally:
                 # It logs in again at once, before all is stored.
-                self._release_claim(identity.REJOIN_S)
+                self._release_claim(reported_hosts.REJOIN_S)
                 dynamo_player.store_transcript(
                     attempt, b"".join(self._kept), AttemptPhase.COLLECTING
                 )
@@ -268,7 +330,7 @@ class DynamoSession:
             )
         if prepare:
             Reported.objects.filter(pk=row.pk).update(prepared=0)
-        return reported.build_trial(built, name, raw, disk.sector_size, prepare)
+        return build_trial(built, name, raw, disk.sector_size, prepare)
 
     def _check_target(self, name: str, target: Target | None, row: Reported | None) -> None:
         """Raises DynamoError unless this very dynamo reported the target, and a person lets it be used."""
@@ -315,7 +377,7 @@ class DynamoSession:
         phase = Attempt.objects.values_list("phase", flat=True).get(pk=self._attempt.pk)
         if phase != AttemptPhase.RUNNING:
             return "the attempt was ended"
-        limit = reported.longest_preparation(self._options) if self._options else 0.0
+        limit = longest_preparation(self._options) if self._options else 0.0
         if self._phase == "prepare" and now - self._since > limit:
             return f"preparing took longer than {limit:.0f} s: that disk is full, or hangs"
         return ""

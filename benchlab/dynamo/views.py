@@ -20,15 +20,7 @@ from benchlab.audit import request_notes
 from benchlab.audit.subjects import describe_row
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.charts.figure_views import attempt_title, figure_response
-from benchlab.dynamo import (
-    icf_workloads,
-    identity,
-    program_check,
-    programs,
-    results_csv,
-    run_details,
-    targets,
-)
+from benchlab.dynamo import iometer_files, program_check, programs, reported_hosts, run_part
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host
@@ -146,9 +138,9 @@ def accept_dynamo(request: HttpRequest, pk: int) -> HttpResponse:
     port = request.POST.get("port", "")
     number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 0
     try:
-        identity.accept_dynamo(host, request.user, number, "same_machine" in request.POST)
+        reported_hosts.accept_dynamo(host, request.user, number, "same_machine" in request.POST)
         messages.success(request, f"The dynamo with id {number} is accepted: tests may run on it.")
-    except identity.Refused as error:
+    except reported_hosts.Refused as error:
         request_notes.mark_refused(request, str(error))
     return redirect("host-detail", host.pk)
 
@@ -159,12 +151,12 @@ def reported_spare(request: HttpRequest, pk: int) -> HttpResponse:
     row = _own_target(request, pk)
     try:
         if "keep" in request.POST:
-            targets.unmark_spare(row)
+            reported_hosts.unmark_spare(row)
             messages.success(request, f"{row} is kept: nothing is written to it.")
         else:
-            targets.mark_spare(row, request.user, request.POST.get("typed", ""))
+            reported_hosts.mark_spare(row, request.user, request.POST.get("typed", ""))
             messages.warning(request, f"{row} is spare: a campaign may destroy all that is on it.")
-    except targets.Refused as error:
+    except reported_hosts.Refused as error:
         request_notes.mark_refused(request, str(error))
     return redirect("host-detail", row.host_id)
 
@@ -172,7 +164,7 @@ def reported_spare(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def reported_topology(request: HttpRequest, pk: int) -> HttpResponse:
     """A topology of what dynamo reports, to be chosen in a campaign."""
-    topology, _ = targets.create_topology(_own_target(request, pk))
+    topology, _ = reported_hosts.create_topology(_own_target(request, pk))
     return redirect("topology-detail", topology.pk)
 
 
@@ -198,7 +190,7 @@ def icf_new(request: HttpRequest) -> HttpResponse:
     for number, workload in enumerate(workloads):
         if str(number) in chosen:
             try:
-                icf_workloads.create_icf_workload(
+                iometer_files.create_icf_workload(
                     team=owning_team(request.user),
                     user=request.user,
                     name=workload.name,
@@ -230,16 +222,16 @@ def icf_new(request: HttpRequest) -> HttpResponse:
 def _submitted_text(request: HttpRequest) -> str:
     upload = request.FILES.get("file")
     if upload is not None:
-        raw: bytes = upload.read(icf_workloads.MAX_FILE_CHARACTERS)
+        raw: bytes = upload.read(iometer_files.MAX_FILE_CHARACTERS)
         return raw.decode("latin-1")
-    return request.POST.get("text", "")[: icf_workloads.MAX_FILE_CHARACTERS]
+    return request.POST.get("text", "")[: iometer_files.MAX_FILE_CHARACTERS]
 
 
 @require_GET
 def icf_download(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(Workload.objects.visible_to(request.user), pk=pk)
     try:
-        text = icf_workloads.icf_text(row)
+        text = iometer_files.icf_text(row)
     except ParseError as error:
         request_notes.mark_refused(request, str(error))
         return redirect("workload-detail", row.pk)
@@ -252,7 +244,7 @@ def attempt_csv(request: HttpRequest, pk: int) -> HttpResponse:
         Attempt.objects.visible_to(request.user).select_related("run"), pk=pk
     )
     return _attachment(
-        results_csv.attempts_csv([attempt], str(attempt.run)),
+        iometer_files.attempts_csv([attempt], str(attempt.run)),
         f"attempt-{pk}-iometer.csv",
         "text/csv",
     )
@@ -261,7 +253,7 @@ def attempt_csv(request: HttpRequest, pk: int) -> HttpResponse:
 @require_GET
 def campaign_csv(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
-    text = results_csv.attempts_csv(results_csv.campaign_attempts(campaign), campaign.name)
+    text = iometer_files.attempts_csv(iometer_files.campaign_attempts(campaign), campaign.name)
     return _attachment(text, f"campaign-{pk}-iometer.csv", "text/csv")
 
 
@@ -276,8 +268,8 @@ def attempt_latency(request: HttpRequest, pk: int) -> HttpResponse:
     """The histogram of dynamo's 21 bins, as a figure."""
     attempt = _visible_attempt(request, pk)
     return figure_response(
-        run_details.latency_histogram(
-            attempt_title(attempt), run_details.latency_bins(list(attempt.measurements.all()))
+        run_part.latency_histogram(
+            attempt_title(attempt), run_part.latency_bins(list(attempt.measurements.all()))
         )
     )
 
@@ -287,7 +279,7 @@ def attempt_now(request: HttpRequest, pk: int) -> HttpResponse:
     """Part of the run's page with what the console says right now."""
     attempt = _visible_attempt(request, pk)
     return render(
-        request, "dynamo/_now.html", {"attempt": attempt, "now": run_details.live_figures(attempt)}
+        request, "dynamo/_now.html", {"attempt": attempt, "now": run_part.live_figures(attempt)}
     )
 
 

@@ -45,7 +45,7 @@ class Draft(models.Model):
     name = models.CharField(max_length=200)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
-    # benchlab/imports/agreement_json.py
+    # benchlab/imports/agreements.py
     agreement = models.JSONField(null=True, blank=True)
     agreed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
@@ -54,7 +54,7 @@ class Draft(models.Model):
     tries = models.PositiveSmallIntegerField(default=0)
     trouble = models.TextField(blank=True, help_text="Error message if storing failed")
     stored_at = models.DateTimeField(null=True, blank=True)
-    # benchlab/imports/agreement_json.py
+    # benchlab/imports/agreements.py
     outcome = models.JSONField(null=True, blank=True)
 
     objects = OwnedQuerySet["Draft"].as_manager()

@@ -1,15 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference library in the database: what of it is there, and putting what is not.
+"""Articles of the reference library, as they lie in `library/SLUG/`: article.toml, and texts as they print them.
 
-Its team has no members, so that everybody reads its rows and nobody changes them. An article is known by the hash of
-its folder, kept in the origin of its campaigns: one that changed is replaced, the others are not touched.
+article.toml:
+
+    title, original_title, author, date, url, about      # all text
+    [hosts.KEY]        name, notes; where the article tells them disks = { role = [names] }, the kernel's or a cloud's,
+                       and rated = { role = { iops = 500, bandwidth = 60e6 } }, either of them
+    [topologies.KEY]   name, description, stack           # as agents.plans.chain.specs takes it
+    [[campaigns]]      name, question
+    [[campaigns.results]]
+    file, host, topology, workload                        # a text's name, keys, the workload's name
+    number = 1                                            # which of the results that the text holds
+    point = {…}, outstanding = 4, version = "9.3.4"        # where the text does not tell
+    beside = [{ file, number }]                           # what watched meanwhile
+
+A file that ends in `.figures.txt` is a transcription of ours (agents/readers/figures.py); all others are raw output.
+
+The library's team has no members, so that everybody reads its rows and nobody changes them. The origin of its campaigns
+keeps the hash of an article's folder: an article that changed is replaced, the others are not touched.
 """
 
 from __future__ import annotations
 
+import hashlib
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from django.db import transaction
@@ -20,11 +38,67 @@ from agents.texts.parsed_result import LineIndex, ParsedResult
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts.models import Host
 from benchlab.imports import services
-from benchlab.imports.articles import TEXT_KEYS, Article, ArticleError
 from benchlab.imports.services import Result, TextExcerpt
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
 from benchlab.topologies.services import change_topology
+
+LIBRARY = Path(__file__).with_name("library")
+TOML = "article.toml"
+TEXT_KEYS = ("title", "original_title", "author", "date", "url", "about")
+
+
+class ArticleError(Exception):
+    """An article that cannot be used; the text names folder, file and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """A folder's content, not yet read: texts byte for byte."""
+
+    slug: str
+    files: Mapping[str, bytes]
+
+    @property
+    def sha256(self) -> str:
+        """Hash of all files: another hash means another article."""
+        digest = hashlib.sha256()
+        for name, raw in sorted(self.files.items()):
+            digest.update(f"{name}\0{len(raw)}\0".encode())
+            digest.update(raw)
+        return digest.hexdigest()
+
+    def parse_toml(self) -> dict[str, Any]:
+        """The parsed article.toml. Raises ArticleError."""
+        try:
+            content = tomllib.loads(self.files[TOML].decode())
+        except (KeyError, ValueError) as error:
+            raise ArticleError(f"{self.slug}/{TOML}: {error}") from None
+        missing = [
+            key for key in (*TEXT_KEYS, "hosts", "topologies", "campaigns") if key not in content
+        ]
+        if missing:
+            raise ArticleError(f"{self.slug}/{TOML} lacks {', '.join(missing)}")
+        return content
+
+    def read_text(self, name: str) -> str:
+        """Raises ArticleError."""
+        try:
+            return self.files[name].decode().replace("\r\n", "\n")
+        except (KeyError, ValueError) as error:
+            raise ArticleError(f"{self.slug}/{name}: {error!r}") from None
+
+
+def articles(folder: Path = LIBRARY) -> Sequence[Article]:
+    """All of them, by slug."""
+    return [
+        Article(
+            path.name, {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
+        )
+        for path in sorted(folder.iterdir())
+        if (path / TOML).is_file()
+    ]
+
 
 NAME = "Reference library"
 # in Campaign.origin
@@ -119,7 +193,7 @@ class _ArticleLoader:
         results = [self._build_result(row, hosts, stacks) for row in table["results"]]
         used = {piece.name for result in results for piece in (result.piece, *result.beside)}
         origin = {key: str(self.toml[key]).strip() for key in TEXT_KEYS}
-        services.store_results(
+        request = services.StoreRequest(
             team=self.library,
             user=None,
             name=table["name"],
@@ -129,6 +203,7 @@ class _ArticleLoader:
             source=Campaign.Source.LIBRARY,
             origin=origin | {SLUG: self.article.slug, SHA256: self.article.sha256},
         )
+        services.store_results(request)
 
     def _build_result(
         self, table: Mapping[str, Any], hosts: Mapping[str, Host], stacks: Mapping[str, Topology]

@@ -92,68 +92,80 @@ class Result:
     rated: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class StoreRequest:
+    """A campaign to be made of results. `sources`: the files as they came, or a function that stores them for it.
+
+    `allow_failures`: a result that cannot be stored does not keep the others from being stored.
+    """
+
+    team: Team
+    user: Person | None
+    name: str
+    question: str
+    results: Sequence[Result]
+    sources: Mapping[str, bytes] | Callable[[Campaign], None]
+    source: str = Campaign.Source.IMPORTED
+    origin: Mapping[str, str] = field(default_factory=dict)
+    allow_failures: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCampaign:
+    """The campaign, and each excerpt that could not be stored, with the error."""
+
+    campaign: Campaign
+    failed: tuple[tuple[TextExcerpt, str], ...] = ()
+
+
 @transaction.atomic
 def store_results(
-    *,
-    team: Team,
-    user: Person | None,
-    name: str,
-    question: str,
-    results: Sequence[Result],
-    sources: Mapping[str, bytes] | Callable[[Campaign], None],
-    source: str = Campaign.Source.IMPORTED,
-    origin: Mapping[str, str] | None = None,
-    failed: list[tuple[TextExcerpt, str]] | None = None,
-    report_progress: Callable[[int], None] = lambda handled: None,
-) -> Campaign:
-    """A campaign of these results. Raises ValidationError naming what cannot be; then nothing was stored.
+    request: StoreRequest, report_progress: Callable[[int], None] = lambda handled: None
+) -> StoredCampaign:
+    """Store a campaign. `report_progress` gets the number of results that were handled.
 
-    `sources`: the files as they came, or what keeps them of the campaign.
-
-    With `failed` a result that cannot be stored is put there, with why, and the others are stored nevertheless, if
-    there are any. `told` hears how many results were seen to.
+    Raises ValidationError naming what cannot be stored; then nothing was stored.
     """
+    results = request.results
     if not results:
         raise ValidationError("There is no result to store.")
-    _check_results(team, results)
+    _check_results(request.team, results)
     campaign = Campaign(
-        team=team,
-        name=name,
-        question=question,
-        source=source,
-        origin=dict(origin or {}),
+        team=request.team,
+        name=request.name,
+        question=request.question,
+        source=request.source,
+        origin=dict(request.origin),
         repeats=1,
         order=Campaign.Order.AS_WRITTEN,
         seed=secrets.randbelow(2**31),
-        created_by_id=user.pk if user else None,
+        created_by_id=request.user.pk if request.user else None,
         started_at=timezone.now(),
     )
     campaign.full_clean(exclude=["created_by"])
     campaign.save()
-    if callable(sources):
-        sources(campaign)
+    if callable(request.sources):
+        request.sources(campaign)
     else:
-        _store_sources(campaign, sources)
+        _store_sources(campaign, request.sources)
     runs = _create_runs(campaign, results)
     layouts = _create_layouts(campaign, results)
-    missed: list[tuple[TextExcerpt, str]] = []
+    failed: list[tuple[TextExcerpt, str]] = []
     handled = 0
-    for some in _prepare_batches(zip(runs, results, strict=True), layouts):
-        for result, error in _store_batch(some):
-            if error and failed is None:
+    for batch in _prepare_batches(zip(runs, results, strict=True), layouts):
+        for result, error in _store_batch(batch):
+            if error and not request.allow_failures:
                 raise ValidationError(error)
-            missed += [(result.piece, error)] if error else []
-        handled += len(some)
-        # the next ones are read now
-        some.clear()
+            failed += [(result.piece, error)] if error else []
+        handled += len(batch)
+        # Free the memory: the next results are read now.
+        batch.clear()
         report_progress(handled)
-    if len(missed) == len(results):
-        raise ValidationError([error for _, error in missed])
-    if failed is not None:
-        failed += missed
+    if len(failed) == len(results):
+        raise ValidationError([error for _, error in failed])
     stored = Attempt.objects.filter(run__campaign=campaign).order_by("pk")
     storing.find_for_attempts(stored.values_list("pk", flat=True))
-    return campaign
+    return StoredCampaign(campaign, tuple(failed))
 
 
 @dataclass(slots=True)

@@ -8,14 +8,14 @@ from typing import Any
 from celery.signals import worker_ready, worker_shutdown
 
 from benchlab.celery import app
-from benchlab.imports import drafts, storing_drafts
+from benchlab.imports import draft_store, drafts
 from benchlab.workers import draining, messages, task_metrics
 from benchlab.workers.fair_queue import FairQueue, ThreadShares, WorkItem
 from benchlab.workers.lru_cache import LruCache
 
 uploads = FairQueue("upload", ThreadShares(places=4, of_team=3, messages=4, messages_of_team=3))
 _teams_of_files = LruCache(drafts.file_team)
-_teams_of_drafts = LruCache(storing_drafts.draft_team)
+_teams_of_drafts = LruCache(draft_store.draft_team)
 draining.hand_over.append(uploads.drain)
 
 
@@ -30,10 +30,10 @@ def read_file(pk: int) -> None:
 def store_draft(pk: int) -> None:
     uploads.submit(
         WorkItem(
-            storing_drafts.store_draft,
+            draft_store.store_draft,
             _teams_of_drafts,
             pk,
-            storing_drafts.STORE,
+            draft_store.STORE,
             task_metrics.sent_at(),
         )
     )
@@ -43,7 +43,7 @@ def store_draft(pk: int) -> None:
 def sweep_drafts() -> None:
     drafts.delete_expired()
     if not messages.send_each(drafts.READ, drafts.due_files()):
-        messages.send_each(storing_drafts.STORE, storing_drafts.due_drafts())
+        messages.send_each(draft_store.STORE, draft_store.due_drafts())
 
 
 @worker_ready.connect

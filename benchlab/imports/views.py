@@ -22,20 +22,12 @@ from agents.drivers import registry
 from benchlab.audit import request_notes
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import numbered_lines
-from benchlab.imports import (
-    agreement_json,
-    draft_results,
-    drafts,
-    progress,
-    receiving,
-    storing_drafts,
-    storing_results,
-)
-from benchlab.imports.checking import Refused
-from benchlab.imports.draft_results import OfferedResult
+from benchlab.imports import agreements, draft_store, drafts, receiving
+from benchlab.imports.agreements import Refused
+from benchlab.imports.draft_store import State
+from benchlab.imports.drafts import OfferedResult
 from benchlab.imports.forms import DraftForms, ResultForm
 from benchlab.imports.models import Draft, DraftFile, Storing
-from benchlab.imports.storing_drafts import State
 from benchlab.team.services import owning_team
 from benchlab.web import lists
 
@@ -127,18 +119,18 @@ def import_detail(request: HttpRequest, pk: int) -> HttpResponse:
     While it is read or stored by workers, how far that is.
     """
     draft = _own_draft(request, pk)
-    state = storing_drafts.draft_state(draft)
+    state = draft_store.draft_state(draft)
     if state is not State.READ:
         return _render_progress(request, draft, state)
     if request.htmx:  # type: ignore[attr-defined]
         answer = HttpResponse()
         answer["HX-Refresh"] = "true"
         return answer
-    results = draft_results.offered_results(draft)
+    results = drafts.offered_results(draft)
     draft_forms = DraftForms(draft, results, request.POST if request.method == "POST" else None)
     if request.method == "POST" and draft_forms.is_valid():
         try:
-            storing_drafts.agree(draft, draft_forms.agreement(), user=request.user)
+            draft_store.agree(draft, draft_forms.agreement(), user=request.user)
         except Refused as refused:
             draft_forms.add_errors(refused)
         else:
@@ -156,16 +148,16 @@ def _render_progress(request: HttpRequest, draft: Draft, state: State) -> HttpRe
     if state is State.STORING:
         context = {
             "draft": draft,
-            "stored": progress.get_progress(draft.pk),
-            "agreed": storing_drafts.count_agreed(draft),
+            "stored": draft_store.get_progress(draft.pk),
+            "agreed": draft_store.count_agreed(draft),
         }
         return render(request, "imports/storing.html" + part, context)
     if request.htmx:  # type: ignore[attr-defined]
         answer = HttpResponse()
         answer["HX-Refresh"] = "true"
         return answer
-    outcome = agreement_json.outcome_from_json(draft.outcome or {})
-    campaign = storing_results.stored_campaign(outcome)
+    outcome = agreements.outcome_from_json(draft.outcome or {})
+    campaign = draft_store.stored_campaign(outcome)
     if campaign and not outcome.failed and not outcome.workloads:
         return redirect("campaign-detail", campaign.pk)
     context = {"draft": draft, "outcome": outcome, "campaign": campaign}
@@ -175,13 +167,13 @@ def _render_progress(request: HttpRequest, draft: Draft, state: State) -> HttpRe
 def _draft_context(
     draft: Draft, results: list[OfferedResult], draft_forms: DraftForms
 ) -> dict[str, Any]:
-    campaigns = draft_results.campaigns_by_hash(draft)
+    campaigns = drafts.campaigns_by_hash(draft)
     by_file: dict[int, list[ResultRow]] = {}
     for number, result in enumerate(results, 1):
         row = ResultRow(
             number,
             result,
-            draft_results.reader_label(result.parsed.kind),
+            drafts.reader_label(result.parsed.kind),
             draft_forms.forms.get(result.result_key),
         )
         by_file.setdefault(result.file.pk, []).append(row)
@@ -212,14 +204,12 @@ def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
     if file.reading is None and not file.trouble:
         # which shows how far the reading is
         return redirect("import-detail", draft.pk)
-    results = [
-        result for result in draft_results.offered_results(draft) if result.file.pk == file.pk
-    ]
+    results = [result for result in drafts.offered_results(draft) if result.file.pk == file.pk]
     context = {
         "draft": draft,
         "file": file,
         "rows": [
-            ResultRow(n, result, draft_results.reader_label(result.parsed.kind), None)
+            ResultRow(n, result, drafts.reader_label(result.parsed.kind), None)
             for n, result in enumerate(results, 1)
         ],
         "lines": drafts.file_page(file, numbered_lines.parse_line_number(request.GET.get("line"))),
@@ -230,7 +220,7 @@ def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
 @require_POST
 def import_discard(request: HttpRequest, pk: int) -> HttpResponse:
     draft = _own_draft(request, pk)
-    if storing_drafts.draft_state(draft) is State.STORING:
+    if draft_store.draft_state(draft) is State.STORING:
         request_notes.mark_refused(
             request, f"{draft} is being stored; delete the campaign once it is there."
         )

@@ -13,7 +13,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.dynamo import program_check, programs, targets
+from benchlab.dynamo import program_check, programs, reported_hosts
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host, HostTask
@@ -201,8 +201,8 @@ class ReportedTargets(ReadOnlyViewSet[Reported]):
         sent = TypedSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         try:
-            targets.mark_spare(self.get_object(), request.user, sent.validated_data["typed"])
-        except targets.Refused as error:
+            reported_hosts.mark_spare(self.get_object(), request.user, sent.validated_data["typed"])
+        except reported_hosts.Refused as error:
             raise Conflict(str(error)) from None
         return Response(self.get_serializer(self.get_object()).data)
 
@@ -210,13 +210,13 @@ class ReportedTargets(ReadOnlyViewSet[Reported]):
     @action(detail=True, methods=["post"], url_path="unmark-spare")
     def unmark_spare(self, request: Request, pk: str | None = None) -> Response:
         """Take the permission back."""
-        targets.unmark_spare(self.get_object())
+        reported_hosts.unmark_spare(self.get_object())
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(request=None, responses={200: TopologySerializer, 201: TopologySerializer})
     @action(detail=True, methods=["post"])
     def topology(self, request: Request, pk: str | None = None) -> Response:
         """A topology of it, to be chosen in a campaign: 201; 200 where there is one already."""
-        made, new = targets.create_topology(self.get_object())
+        made, new = reported_hosts.create_topology(self.get_object())
         context = self.get_serializer_context()
         return Response(TopologySerializer(made, context=context).data, status=201 if new else 200)

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from agents.contracts import ParseError
-from benchlab.dynamo import icf_workloads, results_csv, run_details
+from benchlab.dynamo import iometer_files, run_part
 from benchlab.web.api import Conflict, FiniteFloatField, Problem
 
 CSV = {(200, "text/csv"): OpenApiTypes.BINARY}
@@ -54,7 +54,7 @@ class AttemptFiles(GenericViewSet[Any]):
         """CSV of what dynamo measured, as IOmeter itself writes it; without results where another tool ran."""
         row = self.get_object()
         return _text_download(
-            results_csv.attempts_csv([row], str(row.run)), f"attempt-{row.pk}-iometer.csv"
+            iometer_files.attempts_csv([row], str(row.run)), f"attempt-{row.pk}-iometer.csv"
         )
 
     @extend_schema(responses=NowSerializer)
@@ -62,7 +62,7 @@ class AttemptFiles(GenericViewSet[Any]):
     def now(self, request: Request, pk: str | None = None) -> Response:
         """Figures of a running dynamo in the last seconds. Not the result."""
         return Response(
-            NowSerializer({**NO_FIGURES, **run_details.live_figures(self.get_object())}).data
+            NowSerializer({**NO_FIGURES, **run_part.live_figures(self.get_object())}).data
         )
 
 
@@ -72,7 +72,7 @@ class CampaignFiles(GenericViewSet[Any]):
     def iometer_csv(self, request: Request, pk: str | None = None) -> HttpResponse:
         """All that dynamo measured in it, as IOmeter itself writes it."""
         row = self.get_object()
-        text = results_csv.attempts_csv(results_csv.campaign_attempts(row), row.name)
+        text = iometer_files.attempts_csv(iometer_files.campaign_attempts(row), row.name)
         return _text_download(text, f"campaign-{row.pk}-iometer.csv")
 
 
@@ -83,7 +83,7 @@ class WorkloadFiles(GenericViewSet[Any]):
         """IOmeter's configuration of it; 409 where IOmeter could not do the same."""
         row = self.get_object()
         try:
-            return _text_download(icf_workloads.icf_text(row), f"{row.name}.icf", "text/plain")
+            return _text_download(iometer_files.icf_text(row), f"{row.name}.icf", "text/plain")
         except ParseError as error:
             raise Conflict(str(error)) from None
 

@@ -11,7 +11,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.dynamo import identity
+from benchlab.dynamo import reported_hosts
 from benchlab.engine import orphans
 from benchlab.hosts import (
     credentials,
@@ -144,13 +144,13 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
         sent = AcceptDynamoSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         try:
-            identity.accept_dynamo(
+            reported_hosts.accept_dynamo(
                 self.get_object(),
                 request.user,
                 sent.validated_data["port"],
                 sent.validated_data["same_machine"],
             )
-        except identity.Refused as error:
+        except reported_hosts.Refused as error:
             raise Conflict(str(error)) from None
         return Response(self.get_serializer(self.get_object()).data)
 

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from agents.contracts import ParseError
 from agents.dynamo import icf
 from benchlab.campaigns.models import Workload
-from benchlab.dynamo import icf_workloads
+from benchlab.dynamo import iometer_files
 from benchlab.rest.campaigns import WorkloadSerializer
 from benchlab.web.api import TeamField, TeamViewSet, errors_by_field, pop_team, validate_storable
 
@@ -23,7 +23,7 @@ from benchlab.web.api import TeamField, TeamViewSet, errors_by_field, pop_team, 
 class IcfSerializer(serializers.Serializer[dict[str, Any]]):
     team = TeamField()
     text = serializers.CharField(
-        max_length=icf_workloads.MAX_FILE_CHARACTERS,
+        max_length=iometer_files.MAX_FILE_CHARACTERS,
         trim_whitespace=False,
         validators=[validate_storable],
         help_text="The file's",
@@ -89,7 +89,7 @@ class IcfFiles(TeamViewSet[Any]):
 
     def _create_workload(self, one: icf.Workload, team: Any) -> Workload:
         try:
-            return icf_workloads.create_icf_workload(
+            return iometer_files.create_icf_workload(
                 team=team,
                 user=self.request.user,
                 name=one.name,

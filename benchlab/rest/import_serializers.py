@@ -8,9 +8,9 @@ from typing import Any
 from rest_framework import serializers
 
 from benchlab.hosts.models import Host
-from benchlab.imports import agreement_json, drafts, source_disks, storing_drafts
-from benchlab.imports.checking import MOST_OUTSTANDING, ResultChoice
-from benchlab.imports.draft_results import LOG_UNITS
+from benchlab.imports import agreements, draft_store, drafts, source_disks
+from benchlab.imports.agreements import MOST_OUTSTANDING, ResultChoice
+from benchlab.imports.drafts import LOG_UNITS
 from benchlab.imports.models import Draft, DraftFile, Source
 from benchlab.topologies.models import Topology
 from benchlab.web.api import OwnRowField, TeamField, validate_storable
@@ -18,7 +18,7 @@ from benchlab.web.api import OwnRowField, TeamField, validate_storable
 GREATEST = 2**63 - 1
 
 
-# benchlab/imports/storing_drafts.py, State
+# benchlab/imports/draft_store.py, State
 STATES = "reading, read, storing or stored; only what is read can be agreed to"
 
 
@@ -74,7 +74,7 @@ class UnreadSerializer(serializers.Serializer[dict[str, Any]]):
     text = serializers.CharField(help_text="The beginning of the first line")
 
 
-class FailedSerializer(serializers.Serializer[agreement_json.FailedResult]):
+class FailedSerializer(serializers.Serializer[agreements.FailedResult]):
     file = serializers.CharField(help_text="its name; it was kept as a source")
     first = serializers.IntegerField(help_text="line of the file, from 1")
     says = serializers.CharField()
@@ -135,7 +135,7 @@ class DraftSerializer(serializers.ModelSerializer[Draft]):
         fields = ["id", "team", "name", "created_at", "state", "trouble"]
 
     def get_state(self, draft: Draft) -> str:
-        return storing_drafts.draft_state(draft, getattr(draft, "waits", None)).value
+        return draft_store.draft_state(draft, getattr(draft, "waits", None)).value
 
 
 class DraftDetailSerializer(DraftSerializer):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Importing over REST: hand in, look at what was found, agree. The same checks as the pages (checking.py)."""
+"""Importing over REST: hand in, look at what was found, agree. The checks are those of the pages (agreements.py)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,10 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 from rest_framework.settings import api_settings
 
-from benchlab.imports import (
-    agreement_json,
-    draft_results,
-    drafts,
-    progress,
-    receiving,
-    source_disks,
-    storing_drafts,
-)
-from benchlab.imports.checking import Agreement, Refused, ResultChoice
+from benchlab.imports import agreements, draft_store, drafts, receiving, source_disks
+from benchlab.imports.agreements import Agreement, Refused, ResultChoice
+from benchlab.imports.draft_store import State
 from benchlab.imports.models import Draft, Source
-from benchlab.imports.storing_drafts import State
 from benchlab.rest.import_serializers import (
     AgreeSerializer,
     DraftDetailSerializer,
@@ -109,7 +101,7 @@ class Imports(mixins.DestroyModelMixin, ReadOnlyViewSet[Draft]):
         sent.is_valid(raise_exception=True)
         _only_if_read(draft)
         try:
-            storing_drafts.agree(draft, _agreement(sent.validated_data), user=request.user)
+            draft_store.agree(draft, _agreement(sent.validated_data), user=request.user)
         except Refused as refused:
             raise serializers.ValidationError(_field_errors(refused)) from None
         draft.refresh_from_db()
@@ -123,12 +115,12 @@ class Imports(mixins.DestroyModelMixin, ReadOnlyViewSet[Draft]):
         return Response(_progress_json(self.get_object()))
 
     def perform_destroy(self, instance: Draft) -> None:
-        if storing_drafts.draft_state(instance) is State.STORING:
+        if draft_store.draft_state(instance) is State.STORING:
             raise Conflict("It is being stored; delete the campaign once it is there.")
         instance.delete()
 
     def _detail(self, draft: Draft) -> Any:
-        context = {**self.get_serializer_context(), "known": draft_results.campaigns_by_hash(draft)}
+        context = {**self.get_serializer_context(), "known": drafts.campaigns_by_hash(draft)}
         return DraftDetailSerializer(draft, context=context).data
 
 
@@ -145,7 +137,7 @@ def _read_uploads(request: Request, context: dict[str, Any]) -> tuple[list[draft
 
 
 def _only_if_read(draft: Draft) -> None:
-    state = storing_drafts.draft_state(draft)
+    state = draft_store.draft_state(draft)
     if state is State.READING:
         raise Conflict("It is still being read; wait until every file is through.")
     if state is not State.READ:
@@ -153,18 +145,18 @@ def _only_if_read(draft: Draft) -> None:
 
 
 def _progress_json(draft: Draft) -> Any:
-    state = storing_drafts.draft_state(draft)
+    state = draft_store.draft_state(draft)
     if state is State.STORED:
-        outcome = agreement_json.outcome_from_json(draft.outcome or {})
+        outcome = agreements.outcome_from_json(draft.outcome or {})
         return _outcome_json(draft.pk, state, outcome)
-    done = progress.get_progress(draft.pk) if state is State.STORING else 0
-    of = storing_drafts.count_agreed(draft)
-    told = agreement_json.Outcome(None, done)
+    done = draft_store.get_progress(draft.pk) if state is State.STORING else 0
+    of = draft_store.count_agreed(draft)
+    told = agreements.Outcome(None, done)
     return _outcome_json(draft.pk, state, told, of, draft.trouble)
 
 
 def _outcome_json(
-    pk: int, state: State, outcome: agreement_json.Outcome, of: int | None = None, trouble: str = ""
+    pk: int, state: State, outcome: agreements.Outcome, of: int | None = None, trouble: str = ""
 ) -> Any:
     wanted = outcome.stored + len(outcome.failed) if of is None else of
     return StandingSerializer(
@@ -173,7 +165,7 @@ def _outcome_json(
             "state": state.value,
             "wanted": wanted,
             "trouble": trouble,
-            **agreement_json.outcome_to_json(outcome),
+            **agreements.outcome_to_json(outcome),
         }
     ).data
 

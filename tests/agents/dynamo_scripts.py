@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from agents.dynamo import script, specs
-from agents.dynamo.console import Script
+from agents.dynamo import script, specs, wire
+from agents.dynamo.console import Script, Send
 from agents.dynamo.messages import AccessLine, AccessSpec, Target
 from agents.dynamo.specs import Trial
+from agents.dynamo.wire import Message
 
 HALF = AccessSpec("8 KiB; 50% Read; 50% random", (AccessLine(8192, 100, 50, 50),))
 MIXED = AccessSpec(
@@ -34,7 +35,8 @@ def full() -> Script:
     yield from script.report_targets()
     yield from script.run_tests([test])
     yield from script.report_targets()
-    yield from script.remove_worker(1)
+    # Whichever is named, the last worker goes.
+    yield Send("removing a worker", (Message(wire.EXIT, 1).encode(),))
     yield from script.exit_dynamo()
 
 

@@ -22,6 +22,7 @@ from agents.dynamo.messages import AccessSpec, Disk, Target
 from agents.dynamo.wire import DATA_BYTES, Message
 from tests.agents import dynamo_sim_figures as figures
 from tests.agents import dynamo_sim_rules as rules
+from tests.agents.dynamo_encoding import encode_manager_info, encode_worker_results
 
 
 class Sim:
@@ -66,7 +67,7 @@ class Sim:
         ticks = figures.TICKS * float(self.ways.get("ticks", "1"))
         port = self.listener.getsockname()[1]
         info = messages.ManagerInfo(size, "1.1.0", name, address, port, 2, ticks)
-        raw = info.encode()[:358].ljust(DATA_BYTES, bytes([rules.STALE]))
+        raw = encode_manager_info(info)[:358].ljust(DATA_BYTES, bytes([rules.STALE]))
         login.sendall(Message(wire.LOGIN, version).encode() + raw)
         reply = wire.decode_message(self.exactly(login, 8))
         if reply != Message(wire.LOGIN, wire.LOGIN_OK):
@@ -294,7 +295,9 @@ class Sim:
         raw = self.memory.sent(figures.machine(self.ways), 4648)
         for targets in self.active():
             rows = tuple(figures.result(last - first, self.ways) for _ in targets)
-            whole = results.WorkerResults(self.clock(first), self.clock(last), rows).encode()
+            whole = encode_worker_results(
+                results.WorkerResults(self.clock(first), self.clock(last), rows)
+            )
             stride = results.STRIDE_RC1 if "rc1" in self.ways else results.STRIDE
             raw += self.memory.sent(whole, 28 + stride * len(rows))
         self.put(name, raw)

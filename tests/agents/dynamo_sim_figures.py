@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agents.dynamo import results
+from tests.agents.dynamo_encoding import encode_manager_results
 
 TICKS = 1e9
 READS = 0.5
@@ -34,5 +35,5 @@ def result(seconds: float, ways: Mapping[str, str]) -> results.RawResult:
 def machine(ways: Mapping[str, str]) -> bytes:
     """The manager's results. Of more than 64 CPUs, its own count was seen to become 0."""
     cpu = results.Cpu(25.0, 5.0, 20.0, 0.0, 0.0, 500.0)
-    raw = results.ManagerResults(100, 200, 2, (cpu,) * 2).encode()
+    raw = encode_manager_results(results.ManagerResults(100, 200, 2, (cpu,) * 2))
     return raw[:24] + b"\0\0\0\0" + raw[28:] if "many_cpus" in ways else raw

@@ -15,6 +15,11 @@ from hypothesis import strategies as st
 from agents.dynamo import messages, results, wire
 from agents.dynamo.wire import DATA_BYTES, DynamoError, Inbox, Message
 from benchlab.testing.profiles import examples
+from tests.agents.dynamo_encoding import (
+    encode_manager_info,
+    encode_manager_results,
+    encode_worker_results,
+)
 from tests.agents.dynamo_vectors import SESSIONS, Vector, everything, session
 from tests.each_case import check_each
 
@@ -38,7 +43,7 @@ def check_login(v: Vector) -> None:
     assert info[:6] == tuple(
         v.decoded[key] for key in ("size", "version", "name", "address", "port", "processors")
     )
-    assert info.encode() == v.whole
+    assert encode_manager_info(info) == v.whole
 
 
 def check_access(v: Vector) -> None:
@@ -77,7 +82,7 @@ def check_manager(v: Vector) -> None:
     assert found[:3] == (said["jiffies_first"], said["jiffies_last"], said["cpu_count"])
     assert [list(cpu) for cpu in found.cpus] == said["cpus"]
     assert [list(one) for one in found.interfaces] == said["ni_stats"]
-    assert results.decode_manager_results(found.encode()) == found
+    assert results.decode_manager_results(encode_manager_results(found)) == found
 
 
 def check_worker(v: Vector) -> None:
@@ -86,7 +91,7 @@ def check_worker(v: Vector) -> None:
     for target, said in zip(found.targets, v.decoded["targets"], strict=True):
         assert list(target.bins) == said.get("latency_bins", [])
         assert list(target[:17]) == [value for key, value in said.items() if key != "latency_bins"]
-    assert found.encode()[8 : len(v.raw)] == v.raw[8:]
+    assert encode_worker_results(found)[8 : len(v.raw)] == v.raw[8:]
 
 
 CHECKS = {
@@ -128,7 +133,7 @@ def test_an_io_of_ten_seconds_is_in_no_bin() -> None:
     raw = results.RawResult(
         4096, 0, 1, 0, 1, 0, 0, 0, slow, slow, 0, 0, slow, 0, slow, 0, 0, (0,) * 21
     )
-    whole = results.WorkerResults(1, 2, (raw,)).encode()
+    whole = encode_worker_results(results.WorkerResults(1, 2, (raw,)))
     assert results.decode_worker_results(whole, 1, TICKS).targets == (raw,)
 
 
@@ -138,18 +143,19 @@ def test_rc1_with_one_io_of_ten_seconds_is_still_rc1() -> None:
     raw = results.RawResult(
         4096 * many, 0, many, 0, many, 0, 0, 0, 2 * slow, slow, 0, 0, slow, 0, slow, 0, 0, ()
     )
-    whole = results.WorkerResults(1, 2, (raw,)).encode()
+    whole = encode_worker_results(results.WorkerResults(1, 2, (raw,)))
     assert results.detect_stride(whole, 1, TICKS) == results.STRIDE_RC1
 
 
 def test_results_of_another_number_of_targets_are_out_of_step() -> None:
-    whole = results.WorkerResults(1, 2, ()).encode()
+    whole = encode_worker_results(results.WorkerResults(1, 2, ()))
     with pytest.raises(DynamoError, match="results of 0 targets where 2 were set"):
         results.decode_worker_results(whole, 2, TICKS)
 
 
 def test_more_than_64_cpus_leave_no_cpu_figures() -> None:
-    good = results.ManagerResults(1, 2, 2, (results.Cpu(1.0, 1.0, 0, 0, 0, 0),) * 2).encode()
+    cpus = (results.Cpu(1.0, 1.0, 0, 0, 0, 0),) * 2
+    good = encode_manager_results(results.ManagerResults(1, 2, 2, cpus))
     for count in (0, -1, 128):
         raw = good[:24] + struct.pack("<i", count) + good[28:]
         found = results.decode_manager_results(raw)
@@ -158,7 +164,9 @@ def test_more_than_64_cpus_leave_no_cpu_figures() -> None:
 
 def test_not_a_number_of_an_empty_interval_becomes_nothing() -> None:
     cpu = results.Cpu(math.nan, math.inf, 0, 0, 0, -math.inf)
-    found = results.decode_manager_results(results.ManagerResults(1, 1, 1, (cpu,)).encode())
+    found = results.decode_manager_results(
+        encode_manager_results(results.ManagerResults(1, 1, 1, (cpu,)))
+    )
     assert found.cpus == (results.Cpu(0, 0, 0, 0, 0, 0),)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agents import options as driver_options
 from agents.contracts import ParseError
 from agents.dynamo import icf
-from agents.dynamo.icf_lines import Config, Cycle, Manager, Worker
+from agents.dynamo.icf_format import Config, Cycle, Manager, Worker
 from agents.dynamo.messages import AccessLine, AccessSpec
 from agents.tools import dynamo
 from benchlab.testing.profiles import examples

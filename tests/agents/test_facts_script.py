@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agents.contracts import AgentError, Need, Ran, Reason
-from agents.facts import linux, stacks
+from agents.facts import linux, reading, stacks
 from agents.facts.sections import split_sections
 from tests.agents.linux_host import output
 
@@ -34,7 +34,7 @@ class Answers:
 @pytest.mark.parametrize("says", [None, b"sudo: a password is required\n"])
 def test_without_sudo_it_reads_what_it_can(says):
     shell = Answers(says)
-    facts = linux.read_linux_facts(shell)
+    facts = reading.read_facts(shell)
     assert shell.asked == [True, False] and not facts.sudo and facts.unknown
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from agents.contracts import Ran, Shell
-from agents.facts import linux
+from agents.facts import reading
 from agents.jobs import job, spool
 from agents.ssh import shell
 from agents.ssh.lasting_shell import lasting
@@ -71,5 +71,5 @@ def test_a_job_of_roots_is_not_theirs(host, monkeypatch):
 
 
 def test_what_describes_a_host_is_not_theirs(host):
-    assert linux.read_linux_facts(host.shell).root
+    assert reading.read_facts(host.shell).root
     assert ran_as_root(host) == ""

@@ -141,8 +141,8 @@ class Imported:
 
 
 def imported(files: int, packed: bytes) -> Imported:
-    from benchlab.imports import draft_results, drafts, progress, storing_drafts
-    from benchlab.imports.checking import Agreement, ResultChoice
+    from benchlab.imports import draft_store, drafts
+    from benchlab.imports.agreements import Agreement, ResultChoice
     from benchlab.runs.models import Measurement
     from benchlab.team.models import Team
     from benchlab.workers import messages
@@ -156,7 +156,7 @@ def imported(files: int, packed: bytes) -> Imported:
         return False
 
     send, messages.send = messages.send, note
-    tell, progress.set_progress = progress.set_progress, shown
+    tell, draft_store.set_progress = draft_store.set_progress, shown
     try:
         draft = drafts.create_draft(
             team=team, user=None, uploads=[drafts.Upload("a.zip", io.BytesIO(packed), len(packed))]
@@ -169,14 +169,14 @@ def imported(files: int, packed: bytes) -> Imported:
         nudged.clear()
         every = [
             ResultChoice(one.result_key, new_host="h", new_topology="t")
-            for one in draft_results.offered_results(draft)
+            for one in drafts.offered_results(draft)
         ]
-        storing_drafts.agree(draft, Agreement(every, f"{files} files"), user=None)
+        draft_store.agree(draft, Agreement(every, f"{files} files"), user=None)
         print(f"  agreed after {time.perf_counter() - started:.1f} s", flush=True)
         assert nudged == [draft.pk]
-        storing_drafts.store_draft(draft.pk)
+        draft_store.store_draft(draft.pk)
     finally:
-        messages.send, progress.set_progress = send, tell
+        messages.send, draft_store.set_progress = send, tell
     took, busy = time.perf_counter() - started, cpu() - before
     draft.refresh_from_db()
     assert draft.outcome and not draft.outcome["failed"], draft.trouble

@@ -23,7 +23,7 @@ from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device, Host
 from benchlab.imports import reference_library
-from benchlab.imports.articles import articles
+from benchlab.imports.reference_library import articles
 from benchlab.practice import SlowDisk
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase

@@ -24,7 +24,7 @@ from agents.plans import as_json
 from benchlab.campaigns.models import Campaign
 from benchlab.hosts import credentials, discovery, package_installs
 from benchlab.imports import drafts, reference_library
-from benchlab.imports.articles import articles
+from benchlab.imports.reference_library import articles
 from benchlab.pages.documents import views as documents
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.runs.states import LayoutPhase

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from benchlab.imports import drafts, storing_drafts
+from benchlab.imports import draft_store, drafts
 from tests.browser.person import Person
 from tests.imports.test_storing import TEXT as DD
 
@@ -78,14 +78,14 @@ def at_work(monkeypatch) -> None:
             drafts.read_file(pk)
 
     monkeypatch.setattr(drafts, "queue_reading", read)
-    monkeypatch.setattr(storing_drafts, "queue_storing", storing_drafts.store_draft)
+    monkeypatch.setattr(draft_store, "queue_storing", draft_store.store_draft)
 
 
 @pytest.fixture
 def nudged(monkeypatch, at_work) -> list[int]:
     """Messages to workers, of which there are none here."""
     sent: list[int] = []
-    monkeypatch.setattr(storing_drafts, "queue_storing", sent.append)
+    monkeypatch.setattr(draft_store, "queue_storing", sent.append)
     return sent
 
 
@@ -174,7 +174,7 @@ def test_several_files_are_dropped_and_stored_by_a_worker(person, nudged):
     page.get_by_text("Storing: 0 of 4 results.").wait_for()
     person.look("import-storing", quick=True)
     (pk,) = nudged
-    storing_drafts.store_draft(pk)
+    draft_store.store_draft(pk)
     page.get_by_role("link", name="Three of dd").wait_for()  # the page came by itself
     page.get_by_text("4 stored in").wait_for()
     person.look("import-stored")

@@ -14,7 +14,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.hosts import discovery, spare_disks
 from benchlab.hosts.models import Host
 from benchlab.imports import reference_library
-from benchlab.imports.articles import articles
+from benchlab.imports.reference_library import articles
 from benchlab.runs.models import Layout
 from benchlab.workers import messages
 from tests.browser.person import Person

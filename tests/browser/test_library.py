@@ -10,7 +10,7 @@ import pytest
 
 from benchlab.campaigns.models import Campaign
 from benchlab.imports import reference_library
-from benchlab.imports.articles import articles
+from benchlab.imports.reference_library import articles
 from tests.browser.axe import violations
 from tests.browser.test_charts import drawn, log_in
 

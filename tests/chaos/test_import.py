@@ -13,8 +13,8 @@ from django.core.cache.backends.redis import RedisCache
 from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
-from benchlab.imports import draft_results, drafts, storing_drafts
-from benchlab.imports.checking import Agreement, ResultChoice
+from benchlab.imports import draft_store, drafts
+from benchlab.imports.agreements import Agreement, ResultChoice
 from benchlab.imports.models import Draft, Source
 from benchlab.runs.models import Attempt
 from benchlab.workers import messages
@@ -35,9 +35,9 @@ def draft(team, monkeypatch) -> Draft:
         drafts.read_file(pk)
     chosen = [
         ResultChoice(one.result_key, new_host="h", new_topology="t")
-        for one in draft_results.offered_results(made)
+        for one in drafts.offered_results(made)
     ]
-    storing_drafts.agree(made, Agreement(chosen, "many"), user=None)
+    draft_store.agree(made, Agreement(chosen, "many"), user=None)
     Draft.objects.update(agreed_at=timezone.now() - timedelta(minutes=5))
     return made
 

@@ -14,7 +14,7 @@ from django.urls import reverse
 from benchlab.campaigns.models import Campaign
 from benchlab.charts.explore import lines, query
 from benchlab.imports import reference_library
-from benchlab.imports.articles import articles
+from benchlab.imports.reference_library import articles
 from benchlab.runs.models import Measurement
 from benchlab.sharing import links
 from tests.charts import made

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.dynamo import dynamo_player, run_details
+from benchlab.dynamo import dynamo_player, run_part
 from benchlab.dynamo.models import Binary, Told
 from benchlab.engine import tasks as engine
 from benchlab.engine.new_campaign import create_campaign
@@ -119,7 +119,7 @@ def test_each_update_reaches_the_page_before_the_next(here, folder, user):
 
     def look() -> bool:
         attempt = Attempt.objects.get()
-        for row in run_details.live_figures(attempt).get("recent", ()):
+        for row in run_part.live_figures(attempt).get("recent", ()):
             shown_at.setdefault(row["t"], time.monotonic())
         return attempt.phase in ("collecting", "done")
 

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from agents.dynamo.messages import ManagerInfo
 from agents.dynamo.wire import DynamoError
-from benchlab.dynamo import admission, identity, registering
-from benchlab.dynamo.identity import Claim, Claims
+from benchlab.dynamo import listening, reported_hosts
 from benchlab.dynamo.models import DynamoLogin
+from benchlab.dynamo.reported_hosts import Claim, Claims
 from benchlab.hosts.models import Host
 
 pytestmark = pytest.mark.django_db
@@ -23,11 +23,11 @@ pytestmark = pytest.mark.django_db
 def test_only_the_last_login_is_accepted(team, user):
     host = Host.objects.create(team=team, name="win", access="dynamo", address="192.0.2.1")
     DynamoLogin.objects.create(host=host, name="win", port=2)
-    with pytest.raises(identity.Refused, match="no dynamo with id 1 logged in last as win"):
-        identity.accept_dynamo(host, user, 1, False)
-    assert not identity.is_accepted(host)
-    identity.accept_dynamo(host, user, 2, False)
-    assert identity.is_accepted(host)
+    with pytest.raises(reported_hosts.Refused, match="no dynamo with id 1 logged in last as win"):
+        reported_hosts.accept_dynamo(host, user, 1, False)
+    assert not reported_hosts.is_accepted(host)
+    reported_hosts.accept_dynamo(host, user, 2, False)
+    assert reported_hosts.is_accepted(host)
 
 
 def test_a_claim_waits_for_the_dynamo_that_was_reset():
@@ -38,17 +38,17 @@ def test_a_claim_waits_for_the_dynamo_that_was_reset():
     assert claims.acquire_claim(claim._replace(address="10.0.0.2"), 2)
     claims.release_claim(claim, 15.0)
     assert not claims.acquire_claim(claim, 2)
-    assert claims.acquire_claim(claim, 1) is identity.Entry.AGAIN
+    assert claims.acquire_claim(claim, 1) is reported_hosts.Entry.AGAIN
     claims.release_claim(claim, 15.0)
     now[0] = 16.0
-    assert claims.acquire_claim(claim, 2) is identity.Entry.NEW
+    assert claims.acquire_claim(claim, 2) is reported_hosts.Entry.NEW
     claims.release_claim(claim)
-    assert claims.acquire_claim(claim, 2) is identity.Entry.NEW
+    assert claims.acquire_claim(claim, 2) is reported_hosts.Entry.NEW
 
 
 def test_the_oldest_connection_of_the_busiest_address_makes_room():
     pairs = [socket.socketpair() for _ in range(4)]
-    waiting = admission.WaitingConnections(per_address=2, most=3)
+    waiting = listening.WaitingConnections(per_address=2, most=3)
     for (near, _), address in zip(pairs, ("a", "a", "b", "c"), strict=True):
         waiting.add_connection(near, address)
     ended = []
@@ -63,13 +63,13 @@ def test_the_oldest_connection_of_the_busiest_address_makes_room():
 
 def logged_in(team: Any, name: str, peer: str = "192.0.2.1") -> Host:
     info = ManagerInfo(888840, "1.1.0", name, peer, 4000, 2, 1e9)
-    return registering.register_dynamo(team, info, peer, ())
+    return reported_hosts.register_dynamo(team, info, peer, ())
 
 
 def test_hosts_that_nobody_accepted_are_few_and_forgotten(team, user):
     """40 log-in names made 40 hosts for good."""
     accepted = logged_in(team, "ours")
-    identity.accept_dynamo(accepted, user, 4000, False)
+    reported_hosts.accept_dynamo(accepted, user, 4000, False)
     for number in range(8):
         logged_in(team, f"pc-{number}")
     with pytest.raises(
@@ -86,9 +86,9 @@ def test_hosts_that_nobody_accepted_are_few_and_forgotten(team, user):
 def test_a_dynamo_with_the_id_of_an_earlier_one_is_not_accepted(team, user):
     """Windows hands out ports in order: after a restart another dynamo may have the same one."""
     host = logged_in(team, "WIN-7")
-    identity.accept_dynamo(host, user, 4000, False)
+    reported_hosts.accept_dynamo(host, user, 4000, False)
     info = ManagerInfo(888840, "1.1.0", "WIN-7", "192.0.2.1", 4000, 2, 1e9)
-    registering.register_dynamo(team, info, "192.0.2.1", (), identity.Entry.AGAIN)
-    assert identity.is_accepted(host)
-    registering.register_dynamo(team, info, "192.0.2.1", (), identity.Entry.NEW)
-    assert not identity.is_accepted(host)
+    reported_hosts.register_dynamo(team, info, "192.0.2.1", (), reported_hosts.Entry.AGAIN)
+    assert reported_hosts.is_accepted(host)
+    reported_hosts.register_dynamo(team, info, "192.0.2.1", (), reported_hosts.Entry.NEW)
+    assert not reported_hosts.is_accepted(host)

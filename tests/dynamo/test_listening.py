@@ -20,7 +20,8 @@ from django.core.exceptions import ValidationError
 
 from agents.layers import reported as planned
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.dynamo import admission, identity, session, targets
+from benchlab.dynamo import listening as dynamo_listening
+from benchlab.dynamo import reported_hosts, session
 from benchlab.dynamo.listening import Listener, SettingsError, parse_listen_address, parse_networks
 from benchlab.dynamo.models import DynamoLogin, Reported
 from benchlab.engine.checks import previews
@@ -107,7 +108,7 @@ def only_host(*, user: Any = None, same_machine: bool = False) -> Host:
     until(lambda: Host.objects.filter(access="dynamo", seen_at__isnull=False).exists())
     host = Host.objects.get(access="dynamo")
     if user is not None:
-        identity.accept_dynamo(host, user, host.dynamo_login.port, same_machine)
+        reported_hosts.accept_dynamo(host, user, host.dynamo_login.port, same_machine)
     return host
 
 
@@ -165,7 +166,7 @@ def test_a_dynamo_that_takes_the_place_of_another_waits_to_be_accepted(team, use
             first = campaign_on(only_host(user=user), folder, user)
             drive.plan_and_start(first)
             drive.to_the_end(first, 60)
-            targets.mark_spare(Reported.objects.get(raw=True), user, "sdz")
+            reported_hosts.mark_spare(Reported.objects.get(raw=True), user, "sdz")
             before = DynamoLogin.objects.get().port
         assert Reported.objects.get(raw=False).prepared == 1 << 20
         (folder / "data" / "iobw.tst").write_bytes(b"x" * 4096)
@@ -311,7 +312,7 @@ def test_idle_connections_keep_no_dynamo_out(team, folder):
 
 
 def test_a_connection_that_sends_nothing_is_ended(team, monkeypatch):
-    monkeypatch.setattr(admission.await_first_byte, "__defaults__", (0.3,))
+    monkeypatch.setattr(dynamo_listening.await_first_byte, "__defaults__", (0.3,))
     with (
         listening() as listener,
         socket.create_connection(("127.0.0.1", listener.port)) as stranger,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchlab.campaigns.models import Workload
-from benchlab.dynamo import dynamo_player, run_details
+from benchlab.dynamo import dynamo_player, run_part
 from benchlab.dynamo.models import Told
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
@@ -41,7 +41,7 @@ def test_each_second_is_shown_once_however_it_came(attempt):
         for piece in (raw[:50], raw[50:]):
             LiveChunk.objects.create(attempt=attempt, offset=offset, data=piece)
             offset += len(piece)
-    found = run_details.live_figures(attempt)
+    found = run_part.live_figures(attempt)
     assert (found["phase"], found["iops"]) == ("record", 15)
     times = [row["t"] for row in found["recent"]]
     assert times == sorted(set(times), reverse=True)
@@ -52,7 +52,7 @@ def test_what_we_play_ourselves_is_kept_for_some_seconds(attempt):
     for n in range(20):
         dynamo_player.publish_line(attempt, {"t": float(n), "phase": "record", "iops": float(n)})
     dynamo_player.publish_line(attempt, {"t": 20.0, "phase": "stop"})
-    found = run_details.live_figures(attempt)
+    found = run_part.live_figures(attempt)
     assert (found["phase"], found["iops"]) == ("stop", None)
     assert [row["iops"] for row in found["recent"]] == [19.0 - n for n in range(10)]
     assert Told.objects.get().lines.count("\n") == Told.MAX_LINES

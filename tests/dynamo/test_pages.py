@@ -13,7 +13,7 @@ from agents.contracts import AgentError, Target
 from agents.dynamo import bundle, icf
 from agents.tools import dynamo as tool
 from benchlab.campaigns.models import Run, Workload
-from benchlab.dynamo import program_check, results_csv, run_details
+from benchlab.dynamo import iometer_files, program_check, run_part
 from benchlab.dynamo.models import Binary, Reported, Told
 from benchlab.engine.checks import previews
 from benchlab.engine.new_campaign import create_campaign
@@ -152,10 +152,10 @@ def test_the_article_fills_the_wizard(web, owner):
 
 def test_the_histogram_has_every_io():
     found = [(0.0, 5e-5, 1.0), (5e-5, 1e-4, 3.0), (1e-4, 2e-4, 0.0)]
-    made = run_details.latency_histogram("run 1", found)
+    made = run_part.latency_histogram("run 1", found)
     assert made["data"][0]["y"] == [0.25, 0.75, 0.0]
     assert made["data"][0]["customdata"] == [1.0, 3.0, 0.0]
-    assert run_details.latency_histogram("run 1", [])["data"] == []
+    assert run_part.latency_histogram("run 1", [])["data"] == []
 
 
 def test_rc1_and_final_are_told_apart_by_their_libraries():
@@ -234,4 +234,4 @@ def test_results_go_out_as_iometer_writes_them(web, owner, team):
 
 def test_a_sweep_names_its_access_in_the_csv():
     run = Run(workload=Workload(name="a, b"), point={"block_size": 4096, "outstanding_ios": 4})
-    assert results_csv.spec_name(run) == "a; b; block_size 4096"
+    assert iometer_files.spec_name(run) == "a; b; block_size 4096"

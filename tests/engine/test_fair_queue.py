@@ -14,7 +14,7 @@ from agents.ssh import dial, shell
 from agents.ssh.keys import generate_key_pair
 from benchlab.hosts import package_installs
 from benchlab.hosts import tasks as host_tasks
-from benchlab.imports import drafts, storing_drafts
+from benchlab.imports import draft_store, drafts
 from benchlab.imports import tasks as import_tasks
 from benchlab.workers import messages
 from benchlab.workers.fair_queue import FairQueue, Priority, ThreadShares, WorkItem
@@ -175,8 +175,8 @@ def test_what_waits_is_handed_over_when_the_process_ends(queue, lab, monkeypatch
     ("tasks", "task", "does", "teams", "threads"),
     [
         (host_tasks, "advance_install", (package_installs, "advance_step"), "_teams", "host_queue"),
-        (import_tasks, "read_file", (drafts, "read"), "_teams_of_files", "uploads"),
-        (import_tasks, "store_draft", (storing_drafts, "store"), "_teams_of_drafts", "uploads"),
+        (import_tasks, "read_file", (drafts, "read_file"), "_teams_of_files", "uploads"),
+        (import_tasks, "store_draft", (draft_store, "store_draft"), "_teams_of_drafts", "uploads"),
     ],
 )
 def test_no_team_takes_celerys_threads(tasks, task, does, teams, threads, lab, monkeypatch):

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from agents.drivers import registry
-from benchlab.imports import drafts, reference_library, storing_drafts
-from benchlab.imports.articles import articles
+from benchlab.imports import draft_store, drafts, reference_library
+from benchlab.imports.reference_library import articles
 from benchlab.team.models import Team
 from benchlab.workers import messages
 from tests.imports import made
@@ -15,7 +15,7 @@ def readers(monkeypatch):
     monkeypatch.setattr(registry, "all_readers", lambda: made.READERS)
 
 
-NUDGE, NUDGE_STORING = drafts.queue_reading, storing_drafts.queue_storing
+NUDGE, NUDGE_STORING = drafts.queue_reading, draft_store.queue_storing
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def at_work(monkeypatch) -> None:
             drafts.read_file(pk)
 
     monkeypatch.setattr(drafts, "queue_reading", read)
-    monkeypatch.setattr(storing_drafts, "queue_storing", storing_drafts.store_draft)
+    monkeypatch.setattr(draft_store, "queue_storing", draft_store.store_draft)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def nobody_reads(monkeypatch, at_work) -> None:
 
 @pytest.fixture
 def nobody_stores(monkeypatch, at_work) -> None:
-    monkeypatch.setattr(storing_drafts, "queue_storing", NUDGE_STORING)
+    monkeypatch.setattr(draft_store, "queue_storing", NUDGE_STORING)
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import pytest
 from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign
-from benchlab.imports import draft_results, drafts, storing_drafts
-from benchlab.imports.articles import LIBRARY
+from benchlab.imports import draft_store, drafts
 from benchlab.imports.forms import DraftForms
 from benchlab.imports.models import Draft
+from benchlab.imports.reference_library import LIBRARY
 from benchlab.runs import conclusion
 from benchlab.runs.models import Attempt
 
@@ -82,8 +82,8 @@ def pasted(web, text: str, **typed: str) -> tuple[Draft, Campaign]:
             sent[f"{form.prefix}-beside"] = form.fields["beside"].initial
     answer = web.post(reverse("import-detail", args=[draft.pk]), sent)
     assert answer.status_code == 302, answer.context["draft_forms"].common.errors
-    if storing_drafts.draft_state(draft) is storing_drafts.State.STORING:
-        storing_drafts.store_draft(draft.pk)
+    if draft_store.draft_state(draft) is draft_store.State.STORING:
+        draft_store.store_draft(draft.pk)
     return draft, Campaign.objects.get(name="Pasted")
 
 
@@ -97,7 +97,7 @@ def test_every_table_becomes_results_on_a_chart(
     text = texts()[article]
     web.post(reverse("import-new"), {"text": text})
     draft = Draft.objects.latest("pk")
-    every = draft_results.offered_results(draft)
+    every = drafts.offered_results(draft)
     assert [one.parsed.trouble for one in every] == [""] * found
     assert sum(one.watches for one in every) == watched
     _, campaign = pasted(web, text)

@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from agents.drivers import registry
-from benchlab.imports import draft_results, drafts, storing_drafts
-from benchlab.imports.checking import Agreement, Refused
+from benchlab.imports import draft_store, drafts
+from benchlab.imports.agreements import Agreement, Refused
 from benchlab.imports.models import Draft, DraftFile
 from benchlab.imports.tasks import read_file, sweep_drafts
 from tests.imports.made import READERS, TEXT
@@ -41,7 +41,7 @@ def test_large_uploads_are_read_by_workers(large, nudges):
         read_file(pk)  # a message that came twice
         assert drafts.reading_progress(large).read == number
     assert [file.tries for file in large.files.all()] == [1, 1]
-    assert len(draft_results.offered_results(large)) == 5
+    assert len(drafts.offered_results(large)) == 5
 
 
 def test_a_lost_message_is_swept(large, nudges):
@@ -108,7 +108,7 @@ def test_files_without_results_and_without_text(team):
     assert [bool(file.trouble) for file in files] == [True, True, False, True]
     assert files[2].reading["unread"] == [{"first": 1, "last": 1, "text": "just prose"}]
     with pytest.raises(Refused, match="at least one"):
-        storing_drafts.agree(draft, Agreement([], "x"), user=None)
+        draft_store.agree(draft, Agreement([], "x"), user=None)
 
 
 def test_nothing_at_all(team):
@@ -129,5 +129,5 @@ def test_a_hundred_megabytes_of_text(
         )
     drafts.read_file(nudges[0])
     assert time.process_time() - started < 60
-    (one,) = draft_results.offered_results(draft)
+    (one,) = drafts.offered_results(draft)
     assert one.parsed.metrics[0].line == 1_000_001

@@ -12,7 +12,7 @@ from agents.plans import chain
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.hosts.models import Host
 from benchlab.imports import reference_library
-from benchlab.imports.articles import ArticleError, articles
+from benchlab.imports.reference_library import ArticleError, articles
 from benchlab.runs import attempt_meta
 from benchlab.runs.models import Attempt, Measurement, Series
 from benchlab.team.models import Team

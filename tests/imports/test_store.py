@@ -14,7 +14,7 @@ from agents.texts.parsed_result import ParsedResult
 from benchlab.campaigns.models import Campaign
 from benchlab.charts.queries import read_groups
 from benchlab.hosts.models import Host
-from benchlab.imports.services import Result, TextExcerpt, store_results
+from benchlab.imports.services import Result, StoreRequest, TextExcerpt, store_results
 from benchlab.runs import conclusion, progress
 from benchlab.runs.models import Attempt
 from benchlab.team.models import Team
@@ -57,8 +57,9 @@ def results(team):
 
 
 def stored(team, user, results, **more) -> Campaign:
-    return store_results(team=team, user=user, name="old", question="", results=results,
-                 sources={"a.txt": TEXT.encode()}, **more)  # fmt: skip
+    request = StoreRequest(team=team, user=user, name="old", question="", results=results,
+                           sources={"a.txt": TEXT.encode()}, **more)  # fmt: skip
+    return store_results(request).campaign
 
 
 def test_they_are_runs_like_any_other(team, user, results, django_assert_num_queries):

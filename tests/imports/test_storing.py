@@ -22,10 +22,10 @@ from agents.contracts import Histogram
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts.queries import read_groups
 from benchlab.hosts.models import Host
-from benchlab.imports import draft_results, drafts, services, storing_drafts
-from benchlab.imports.checking import Agreement, Refused, ResultChoice
+from benchlab.imports import draft_store, drafts, services
+from benchlab.imports.agreements import Agreement, Refused, ResultChoice
+from benchlab.imports.draft_store import State
 from benchlab.imports.models import Draft, DraftFile, Source
-from benchlab.imports.storing_drafts import State
 from benchlab.imports.tasks import store_draft, sweep_drafts
 from benchlab.runs import artifact_figures
 from benchlab.runs.models import Attempt, Measurement
@@ -44,7 +44,7 @@ def handed_in(team, files: int = FILES) -> Draft:
 def everything(draft: Draft, **more) -> Agreement:
     told = {**NEW, **more}
     return Agreement(
-        [ResultChoice(one.result_key, **told) for one in draft_results.offered_results(draft)],
+        [ResultChoice(one.result_key, **told) for one in drafts.offered_results(draft)],
         "many",
     )
 
@@ -53,14 +53,14 @@ def everything(draft: Draft, **more) -> Agreement:
 def agreed(team, user, readers, nobody_stores, nudges, django_capture_on_commit_callbacks) -> Draft:
     draft = handed_in(team)
     with django_capture_on_commit_callbacks(execute=True):
-        storing_drafts.agree(draft, everything(draft), user=user)
+        draft_store.agree(draft, everything(draft), user=user)
     assert nudges == [draft.pk]
     draft.refresh_from_db()
     return draft
 
 
 def test_a_worker_stores_it_once(agreed, user):
-    assert storing_drafts.draft_state(agreed) is State.STORING
+    assert draft_store.draft_state(agreed) is State.STORING
     assert not Campaign.objects.exists() and not Host.objects.exists()
     store_draft(agreed.pk)
     store_draft(agreed.pk)  # a message that came twice
@@ -71,7 +71,7 @@ def test_a_worker_stores_it_once(agreed, user):
         f"RATE {n}\n".encode() for n in range(1, FILES + 1)
     ]
     agreed.refresh_from_db()
-    assert storing_drafts.draft_state(agreed) is State.STORED and not agreed.files.exists()
+    assert draft_store.draft_state(agreed) is State.STORED and not agreed.files.exists()
     assert agreed.outcome == {
         "campaign": campaign.pk,
         "stored": FILES,
@@ -88,14 +88,14 @@ def test_no_request_reads_a_file_again(team, user, readers, nobody_stores, nudge
 
     for one in ("texts.decode_upload", "blobs.read_content"):
         monkeypatch.setattr(f"benchlab.imports.drafts.{one}", parsed)
-    storing_drafts.agree(draft, everything(draft), user=user)
+    draft_store.agree(draft, everything(draft), user=user)
     draft.refresh_from_db()
-    assert storing_drafts.draft_state(draft) is State.STORING and not Campaign.objects.exists()
+    assert draft_store.draft_state(draft) is State.STORING and not Campaign.objects.exists()
 
 
 def test_nobody_agrees_twice(agreed, user):
     with pytest.raises(Refused, match="in the meantime"):
-        storing_drafts.agree(agreed, everything(agreed), user=user)
+        draft_store.agree(agreed, everything(agreed), user=user)
 
 
 def test_a_lost_message_is_swept(agreed, nudges):
@@ -171,7 +171,7 @@ def test_nothing_that_can_be_stored_is_said_and_changes_nothing(agreed, monkeypa
     monkeypatch.setattr(services, "_build_attempt", attempt)
     store_draft(agreed.pk)
     agreed.refresh_from_db()
-    assert storing_drafts.draft_state(agreed) is State.READ and "no 1.txt" in agreed.trouble
+    assert draft_store.draft_state(agreed) is State.READ and "no 1.txt" in agreed.trouble
     assert not Campaign.objects.exists() and not Host.objects.exists()
     assert agreed.files.count() == FILES
 
@@ -179,18 +179,18 @@ def test_nothing_that_can_be_stored_is_said_and_changes_nothing(agreed, monkeypa
 def test_a_host_that_went_meanwhile_is_said(team, user, readers, nobody_stores, nudges):
     host = Host.objects.create(team=team, name="gone", access=Host.Access.DESCRIBED)
     draft = handed_in(team)
-    storing_drafts.agree(draft, everything(draft, host=host, new_host=""), user=user)
+    draft_store.agree(draft, everything(draft, host=host, new_host=""), user=user)
     host.delete()
     store_draft(draft.pk)
     draft.refresh_from_db()
-    assert "Choose a host" in draft.trouble and storing_drafts.draft_state(draft) is State.READ
+    assert "Choose a host" in draft.trouble and draft_store.draft_state(draft) is State.READ
 
 
 def test_what_kills_its_worker_is_given_up(agreed):
     Draft.objects.update(tries=drafts.MAX_TRIES)
     store_draft(agreed.pk)
     agreed.refresh_from_db()
-    assert "several times" in agreed.trouble and storing_drafts.draft_state(agreed) is State.READ
+    assert "several times" in agreed.trouble and draft_store.draft_state(agreed) is State.READ
 
 
 def test_it_is_not_forgotten_before_it_is_stored(agreed):
@@ -203,7 +203,7 @@ def test_it_is_not_forgotten_before_it_is_stored(agreed):
 
 
 def test_pages_show_how_far_it_is(agreed, web, htmx, monkeypatch):
-    monkeypatch.setattr("benchlab.imports.progress.get_progress", lambda pk: 3)
+    monkeypatch.setattr("benchlab.imports.draft_store.get_progress", lambda pk: 3)
     address = f"/import/{agreed.pk}/"
     assert f"Storing: 3 of {FILES} results" in web.get(address).content.decode()
     part = htmx.get(address).content.decode()
@@ -249,7 +249,7 @@ def test_the_api_says_where_to_look(team, user, readers, nobody_stores, nudges):
 WORKER = """
 import sys, time, django
 django.setup()
-from benchlab.imports import services, storing_drafts
+from benchlab.imports import draft_store, services
 plain, done = services._build_attempt, []
 services.MAX_BATCH_RESULTS = 2
 def slow(*args):
@@ -260,7 +260,7 @@ def slow(*args):
         time.sleep(60)
     return made
 services._build_attempt = slow
-storing_drafts.store_draft(int(sys.argv[1]))
+draft_store.store_draft(int(sys.argv[1]))
 """
 TEXT = """$ dd if=/dev/zero of=/data/img bs=1M count={n}
 {n}+0 records in
@@ -276,7 +276,7 @@ def test_a_killed_worker_leaves_nothing_and_the_next_one_stores_all(
     raw = [TEXT.format(n=n, b=n << 20, rate=(n << 20) / 1e6).encode() for n in range(1, 21)]
     uploads = [drafts.Upload(f"{n}.txt", BytesIO(one), len(one)) for n, one in enumerate(raw)]
     draft = drafts.create_draft(team=team, user=None, uploads=uploads)
-    storing_drafts.agree(draft, everything(draft), user=user)
+    draft_store.agree(draft, everything(draft), user=user)
     here = urlsplit(os.environ["DATABASE_URL"])
     address = urlunsplit(here._replace(path=f"/{connection.settings_dict['NAME']}"))
     environment = {**os.environ, "DATABASE_URL": address}
@@ -286,15 +286,15 @@ def test_a_killed_worker_leaves_nothing_and_the_next_one_stores_all(
     assert worker.stdout is not None
     for _ in range(5):
         assert worker.stdout.readline() == b"one\n"
-    storing_drafts.store_draft(draft.pk)  # another is at it: nothing happens
+    draft_store.store_draft(draft.pk)  # another is at it: nothing happens
     with transaction.atomic():
-        assert storing_drafts._locked_draft(draft.pk) is None
+        assert draft_store._locked_draft(draft.pk) is None
     assert not Campaign.objects.exists() and not Attempt.objects.exists()
     worker.kill()
     worker.wait()
     worker.stdout.close()
     for _ in range(50):  # until PostgreSQL saw that it is gone
-        storing_drafts.store_draft(draft.pk)
+        draft_store.store_draft(draft.pk)
         draft.refresh_from_db()
         if draft.stored_at:
             break

@@ -24,7 +24,7 @@ from agents.plans import as_json
 from benchlab import client
 from benchlab.campaigns.models import Campaign
 from benchlab.client import Lab, LabError
-from benchlab.imports.articles import LIBRARY
+from benchlab.imports.reference_library import LIBRARY
 from benchlab.runs.models import Measurement
 from benchlab.team import tokens
 from benchlab.team.roles import Role

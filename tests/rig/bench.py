@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from agents.contracts import Secret, Shell, Step
-from agents.facts import health, linux, settings
+from agents.facts import health, reading, settings
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.plans import health_faults, stack
@@ -59,7 +59,7 @@ class Bench:
 
     def facts(self) -> HostFacts:
         if self.seen is None or not self.quick:
-            self.seen = linux.read_linux_facts(self.shell)
+            self.seen = reading.read_facts(self.shell)
         return self.seen
 
     def plan(self, *specs: LayerSpec, stages: Sequence[StageSpec] = ()) -> stack.StackPlan:

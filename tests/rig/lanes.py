@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from agents import quote
 from agents.contracts import Shell, Step
-from agents.facts import linux
+from agents.facts import reading
 from agents.facts.model import HostFacts
 from agents.plans import stack
 from agents.plans.applied_part import reached
@@ -79,7 +79,7 @@ class Lanes:
         disks_only: bool = False,
     ) -> None:
         self.disks_only = disks_only
-        self.blank = linux.read_linux_facts(shell)
+        self.blank = reading.read_facts(shell)
         self.lanes: list[Lane] = []
         self.lengths: dict[str, int] = {}  # commands of those lives that were lived to the end
         self.moments: dict[int, list[set[str]]] = {}  # what each had touched, by command of `live`
@@ -102,7 +102,7 @@ class Lanes:
         built = [self._counted(lane.plan.steps) for lane in lanes]
         if not lanes or count <= min(built):
             return bool(lanes)
-        facts = linux.read_linux_facts(shell)
+        facts = reading.read_facts(shell)
         for lane, done in zip(lanes, built, strict=True):
             if count > done:
                 down = stack.teardown_stack(lane.plan, facts)
@@ -136,7 +136,7 @@ class Lanes:
         """One command that counts at a time, and after the last one those that do not."""
         before = 0
         for down in (False, True):
-            facts = linux.read_linux_facts(shell) if down else self.blank
+            facts = reading.read_facts(shell) if down else self.blank
             steps = stack.teardown_stack(lane.plan, facts) if down else lane.plan.steps
             kinds = down_kinds(lane.plan, facts) if down else up_kinds(lane.plan)
             for step, proven in zip(steps, kinds, strict=True):
@@ -165,7 +165,7 @@ class Lanes:
     def take_down(self, shell: Shell) -> None:
         """As the engine does afterwards: from fresh facts, and again, up to three times."""
         for _ in range(3):
-            facts = linux.read_linux_facts(shell)
+            facts = reading.read_facts(shell)
             left = [lane.name for lane in self.lanes if lane.take_down(shell, facts)]
             if not left:
                 return

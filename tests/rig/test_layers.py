@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from agents.contracts import AgentError, GuardError, Reason, Step
-from agents.facts import linux
+from agents.facts import reading
 from agents.facts.model import HostFacts
 from agents.plans import stack
 from agents.plans.blank import not_blank
@@ -174,5 +174,5 @@ def test_a_disk_nobody_marked_spare_is_refused(bench):
 
 
 def test_a_user_without_sudo_reads_facts_that_allow_nothing(rig_host, bench: Bench):
-    facts = linux.read_linux_facts(shell_on(rig_host, "nosudo"))
+    facts = reading.read_facts(shell_on(rig_host, "nosudo"))
     assert not facts.root and facts.devices and any("root" in what for what in facts.unknown)

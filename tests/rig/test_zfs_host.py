@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agents.facts import linux
+from agents.facts import reading
 from benchlab.practice import DiskSpec, PracticeError, QemuHost, UmlHost, open_host
 from tests.rig.bench import shell_on
 from tests.rig.test_rig_host import silent_until_healed
@@ -53,7 +53,7 @@ def test_a_capped_disk_is_not_for_user_mode_linux():
 
 
 def test_our_facts_read_it(zfs_host):
-    facts = linux.read_linux_facts(shell_on(zfs_host))
+    facts = reading.read_facts(shell_on(zfs_host))
     assert {name: facts.find_device(name).serial for name in SERIALS} == SERIALS
     assert facts.find_device("vdb").size == 512 << 20
 

@@ -17,7 +17,7 @@ from benchlab.engine import commands, sweeper
 from benchlab.engine.tasks import step_layout
 from benchlab.hosts import host_tasks, package_installs
 from benchlab.hosts.models import Host
-from benchlab.imports import drafts, storing_drafts
+from benchlab.imports import draft_store, drafts
 from benchlab.runs.models import Layout
 from benchlab.workers import beats, fair_queue, messages
 from benchlab.workers.lease import Lock, Workers
@@ -230,5 +230,5 @@ def test_each_message_names_a_task():
     """They are sent by name, so that who asks for work does not import who does it."""
     app.loader.import_default_modules()
     named = {commands.STEP, commands.PLAN, host_tasks.PERFORM, package_installs.ADVANCE}
-    named |= {drafts.READ, storing_drafts.STORE}
+    named |= {drafts.READ, draft_store.STORE}
     assert named <= set(app.tasks)

@@ -13,7 +13,7 @@ from benchlab.charts.line_analysis import curve_answer_text
 from benchlab.charts.queries import read_groups
 from benchlab.findings import stored_runs
 from benchlab.findings.models import Finding
-from benchlab.imports.articles import articles
+from benchlab.imports.reference_library import articles
 from benchlab.runs.models import Attempt
 from benchlab.team.guests import Guest
 from benchlab.up.bootstrap import ROOT

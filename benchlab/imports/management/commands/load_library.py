@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from benchlab import terminal
 from benchlab.imports import reference_library
-from benchlab.imports.articles import ArticleError, articles
+from benchlab.imports.reference_library import ArticleError, articles
 
 
 class Command(terminal.Command):

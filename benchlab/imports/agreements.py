@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of an import before it is agreed to; all errors at once, each where it was typed."""
+"""Agreement to an import: a person's answers, their validation, and both as JSON for the worker that stores them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
@@ -15,7 +16,7 @@ from agents.readers import fio_log
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Host
 from benchlab.imports import source_disks
-from benchlab.imports.draft_results import LOG_UNITS, Key, OfferedResult
+from benchlab.imports.drafts import LOG_UNITS, Key, OfferedResult
 from benchlab.imports.models import Draft
 from benchlab.topologies.models import Topology
 
@@ -277,3 +278,82 @@ def _validate_origin(origin: Mapping[str, str], wrong: ErrorCollector) -> dict[s
         if len(value) > 500:
             wrong.add_error(None, name, "It has at most 500 characters.")
     return {name: value for name, value in texts.items() if value}
+
+
+PLAIN = ("take", "new_host", "new_topology", "workload", "outstanding", "log_unit")
+
+
+@dataclass(frozen=True, slots=True)
+class FailedResult:
+    """A result that could not be stored, and why. Its file was kept with the others."""
+
+    file: str
+    # line
+    first: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`campaign` is None where only workloads were taken. `stored` counts results and workloads."""
+
+    campaign: int | None
+    stored: int
+    workloads: tuple[int, ...] = ()
+    failed: tuple[FailedResult, ...] = ()
+
+
+def to_json(agreement: Agreement) -> dict[str, Any]:
+    return {
+        "chosen": [_choice_to_json(choice) for choice in agreement.chosen],
+        "name": agreement.name,
+        "question": agreement.question,
+        "origin": dict(agreement.origin),
+    }
+
+
+def from_json(stored: Mapping[str, Any]) -> Agreement:
+    """A host or topology that is gone meanwhile is None: the same checks as at first say so."""
+    hosts = Host.objects.in_bulk({row["host"] for row in stored["chosen"]} - {None})
+    stacks = Topology.objects.in_bulk({row["topology"] for row in stored["chosen"]} - {None})
+    chosen = [
+        ResultChoice(
+            key=(row["key"][0], row["key"][1]),
+            host=hosts.get(row["host"]),
+            topology=stacks.get(row["topology"]),
+            beside=(row["beside"][0], row["beside"][1]) if row["beside"] else None,
+            disks=source_disks.from_json(row.get("disks", ())),
+            **{name: row[name] for name in PLAIN if name in row},
+        )
+        for row in stored["chosen"]
+    ]
+    return Agreement(chosen, stored["name"], stored["question"], stored["origin"])
+
+
+def _choice_to_json(choice: ResultChoice) -> dict[str, Any]:
+    return {
+        "key": list(choice.key),
+        "host": choice.host.pk if choice.host else None,
+        "topology": choice.topology.pk if choice.topology else None,
+        "beside": list(choice.beside) if choice.beside else None,
+        "disks": source_disks.to_json(choice.disks),
+        **{name: getattr(choice, name) for name in PLAIN},
+    }
+
+
+def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
+    failed = [
+        {"file": result.file, "first": result.first, "says": result.message}
+        for result in outcome.failed
+    ]
+    return {
+        "campaign": outcome.campaign,
+        "stored": outcome.stored,
+        "workloads": list(outcome.workloads),
+        "failed": failed,
+    }
+
+
+def outcome_from_json(stored: Mapping[str, Any]) -> Outcome:
+    failed = tuple(FailedResult(row["file"], row["first"], row["says"]) for row in stored["failed"])
+    return Outcome(stored["campaign"], stored["stored"], tuple(stored["workloads"]), failed)
