@@ -26,23 +26,23 @@ class MistypedPhrase(TypedDict):
     error: str
 
 
-def is_confirmed(request: HttpRequest, wanted: str) -> bool:
+def is_confirmed(request: HttpRequest, phrase: str) -> bool:
     """True when the form's `typed` is the phrase, or none is wanted. If not, the page that is shown next says why."""
     typed = request.POST.get("typed", "")
-    if not wanted or plan_view.is_agreed(typed, wanted):
+    if not phrase or plan_view.is_agreed(typed, phrase):
         return True
-    wrong = plan_view.agreement_error(typed, wanted)
+    wrong = plan_view.agreement_error(typed, phrase)
     request_notes.mark_refused(request)
     request.session[SESSION_KEY] = MistypedPhrase(
-        phrase=wanted, typed=typed[:MAX_TYPED_LENGTH], error=wrong
+        phrase=phrase, typed=typed[:MAX_TYPED_LENGTH], error=wrong
     )
     return False
 
 
-def pop_mistyped(request: HttpRequest, wanted: str) -> MistypedPhrase | None:
+def pop_mistyped(request: HttpRequest, phrase: str) -> MistypedPhrase | None:
     """Fault in what was typed, once: of that phrase, and no other."""
-    kept: MistypedPhrase | None = request.session.get(SESSION_KEY)
-    if kept is None or kept["phrase"] != wanted:
+    mistyped: MistypedPhrase | None = request.session.get(SESSION_KEY)
+    if mistyped is None or mistyped["phrase"] != phrase:
         return None
     del request.session[SESSION_KEY]
-    return kept
+    return mistyped

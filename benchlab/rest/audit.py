@@ -38,6 +38,6 @@ class AuditEntries(ReadOnlyViewSet[Entry]):
         """Entries that one may see: those of no team a site admin sees, and a token of theirs only where it is not
         limited.
         """
-        found, user = super().get_queryset(), self.request.user
+        entries, user = super().get_queryset(), self.request.user
         limited: Any = highest_role(user) is not Role.OWNER or only_team(user)
-        return found.exclude(team_id=None) if limited else found
+        return entries.exclude(team_id=None) if limited else entries

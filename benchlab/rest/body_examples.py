@@ -86,7 +86,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def add_body_examples(result: dict[str, Any], **given: Any) -> dict[str, Any]:
+def add_body_examples(result: dict[str, Any], **options: Any) -> dict[str, Any]:
     """A postprocessing hook: each request body with its example. A test holds that none is without one."""
     for path, methods in result["paths"].items():
         for method, operation in methods.items():

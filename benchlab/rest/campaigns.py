@@ -136,13 +136,13 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
 
     def _progress(self, campaign: Campaign) -> standing.Progress:
         rows = getattr(self.parent, "instance", None) or [campaign]
-        known: dict[int, standing.Progress] = cast(dict[str, Any], self.context).setdefault(
+        progresses: dict[int, standing.Progress] = cast(dict[str, Any], self.context).setdefault(
             "progress", {}
         )
         # a list asks once for all of its rows
-        if campaign.pk not in known:
-            known |= standing.progress_by_campaign(rows)
-        return known[campaign.pk]
+        if campaign.pk not in progresses:
+            progresses |= standing.progress_by_campaign(rows)
+        return progresses[campaign.pk]
 
 
 class NewCampaignSerializer(serializers.Serializer[Campaign]):
@@ -259,11 +259,11 @@ class Workloads(
     ordering_fields = ["id", "name", "tool", "created_at"]
 
     def perform_create(self, serializer: Any) -> None:
-        sent = serializer.validated_data
-        team = pop_team(self.request.user, sent)
+        values = serializer.validated_data
+        team = pop_team(self.request.user, values)
         try:
             serializer.instance = services.create_workload(
-                team=team, user=self.request.user, **sent
+                team=team, user=self.request.user, **values
             )
         except ValidationError as error:
             raise serializers.ValidationError(errors_by_field(error, "options")) from None
@@ -293,14 +293,14 @@ class Campaigns(CampaignFiles, ArchivableViewSet, ReadOnlyViewSet[Campaign]):
 
     @extend_schema(request=NewCampaignSerializer, responses={201: CampaignSerializer, 400: Problem})
     def create(self, request: Request) -> Response:
-        sent = NewCampaignSerializer(data=request.data, context=self.get_serializer_context())
-        sent.is_valid(raise_exception=True)
-        team = pop_team(request.user, sent.validated_data)
+        serializer = NewCampaignSerializer(data=request.data, context=self.get_serializer_context())
+        serializer.is_valid(raise_exception=True)
+        team = pop_team(request.user, serializer.validated_data)
         try:
-            made = create_campaign(team=team, user=request.user, **sent.validated_data)
+            campaign = create_campaign(team=team, user=request.user, **serializer.validated_data)
         except ValidationError as error:
             raise serializers.ValidationError(errors_by_field(error)) from None
-        return Response(self.get_serializer(made).data, status=201)
+        return Response(self.get_serializer(campaign).data, status=201)
 
     @extend_schema(
         request=NewCampaignNameSerializer, responses={200: CampaignSerializer, 400: Problem}
@@ -362,18 +362,18 @@ class Campaigns(CampaignFiles, ArchivableViewSet, ReadOnlyViewSet[Campaign]):
         Where a layout still takes runs they are queued on it. Else its set-up is built once more: that layout is
         planned, and waits for `apply`.
         """
-        sent = RepeatsSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
+        serializer = RepeatsSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         return self._run_command(
-            lambda campaign: added_repeats.add_repeats(campaign, **_repeat_arguments(sent))
+            lambda campaign: added_repeats.add_repeats(campaign, **_repeat_arguments(serializer))
         )
 
     def _start_confirmed(self, request: Request) -> Response:
-        sent = StartSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        seen = sent.validated_data["confirmed"]
+        serializer = StartSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        fingerprints = serializer.validated_data["confirmed"]
         return self._run_command(
-            lambda campaign: commands.start_campaign(campaign, seen, by=request.user.get_username())
+            lambda campaign: commands.start_campaign(campaign, fingerprints, by=request.user.get_username())
         )
 
     def _run_command(self, act: Callable[[Campaign], object]) -> Response:
@@ -388,9 +388,9 @@ class Campaigns(CampaignFiles, ArchivableViewSet, ReadOnlyViewSet[Campaign]):
         return Response(self.get_serializer(campaign).data)
 
 
-def _repeat_arguments(sent: RepeatsSerializer) -> Any:
-    found = dict(sent.validated_data)
-    return {"like": found.pop("runs"), **found}
+def _repeat_arguments(serializer: RepeatsSerializer) -> Any:
+    values = dict(serializer.validated_data)
+    return {"like": values.pop("runs"), **values}
 
 
 class RunFilter(StrictFilterSet):

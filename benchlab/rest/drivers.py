@@ -124,10 +124,10 @@ class Layers(DriverDescriptions):
     @extend_schema(responses=LayersSerializer)
     def list(self, request: Request) -> Response:
         """Every layer that a topology can have."""
-        found = [
+        layers = [
             _layer_json(kind, driver) for kind, driver in sorted(registry.all_layers().items())
         ]
-        return Response({"results": found})
+        return Response({"results": layers})
 
 
 class Tools(DriverDescriptions):
@@ -137,8 +137,8 @@ class Tools(DriverDescriptions):
     @extend_schema(responses=ToolsSerializer)
     def list(self, request: Request) -> Response:
         """Every tool that a workload can name."""
-        found = [_tool_json(kind, driver) for kind, driver in sorted(registry.all_tools().items())]
-        return Response({"results": found})
+        tools = [_tool_json(kind, driver) for kind, driver in sorted(registry.all_tools().items())]
+        return Response({"results": tools})
 
 
 class Samplers(DriverDescriptions):
@@ -148,10 +148,10 @@ class Samplers(DriverDescriptions):
     @extend_schema(responses=SamplersSerializer)
     def list(self, request: Request) -> Response:
         """List the samplers that are watched beside every run, where a host has them."""
-        found = [
+        samplers = [
             _driver_json(kind, driver) for kind, driver in sorted(registry.all_samplers().items())
         ]
-        return Response({"results": found})
+        return Response({"results": samplers})
 
 
 class Presets(DriverDescriptions):
@@ -164,10 +164,10 @@ class Presets(DriverDescriptions):
         return Response(
             {
                 "topologies": [
-                    dataclasses.asdict(one) | {"wants": one.wants} for one in presets.ALL_PRESETS
+                    dataclasses.asdict(preset) | {"wants": preset.wants} for preset in presets.ALL_PRESETS
                 ],
-                "workloads": [dataclasses.asdict(one) for one in workload_presets.ALL_PRESETS],
-                "campaigns": [dataclasses.asdict(one) for one in campaign_presets.ALL_PRESETS],
+                "workloads": [dataclasses.asdict(preset) for preset in workload_presets.ALL_PRESETS],
+                "campaigns": [dataclasses.asdict(preset) for preset in campaign_presets.ALL_PRESETS],
             }
         )
 
@@ -193,7 +193,7 @@ def _driver_json(kind: str, driver: Any) -> JsonObject:
 
 
 def _tool_json(kind: str, driver: Any) -> JsonObject:
-    needs = [_need_json(one) for one in driver.NEEDS]
+    needs = [_need_json(need) for need in driver.NEEDS]
     return _driver_json(kind, driver) | {"needs": needs, "options": options.schema(driver.Options)}
 
 

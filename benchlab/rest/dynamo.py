@@ -75,11 +75,13 @@ class Programs(mixins.DestroyModelMixin, ReadOnlyViewSet[Binary]):
     )
     def create(self, request: Request) -> Response:
         """Upload one: 201; 200 where the team has it already."""
-        sent = UploadSerializer(data=request.data, context=self.get_serializer_context())
-        sent.is_valid(raise_exception=True)
-        team = pop_team(request.user, sent.validated_data)
+        serializer = UploadSerializer(data=request.data, context=self.get_serializer_context())
+        serializer.is_valid(raise_exception=True)
+        team = pop_team(request.user, serializer.validated_data)
         try:
-            row, new = programs.store_upload(team, request.user, sent.validated_data["program"])
+            row, new = programs.store_upload(
+                team, request.user, serializer.validated_data["program"]
+            )
         except program_check.Refused as error:
             raise ValidationError({"program": [str(error)]}) from None
         return Response(self.get_serializer(row).data, status=201 if new else 200)
@@ -128,9 +130,9 @@ class Checks(TeamViewSet[Any]):
     )
     def create(self, request: Request) -> Response:
         """Version, SHA-256 and missing libraries of the program; 409 where the host is not reached."""
-        sent = self.get_serializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        host, path = sent.validated_data["host"], sent.validated_data["path"]
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        host, path = serializer.validated_data["host"], serializer.validated_data["path"]
         row = host_tasks.request_task(host, "check_dynamo", request.user, path=path)
         return task_response(self, row, _check_response)
 
@@ -198,10 +200,10 @@ class ReportedTargets(ReadOnlyViewSet[Reported]):
     @action(detail=True, methods=["post"], url_path="mark-spare")
     def mark_spare(self, request: Request, pk: str | None = None) -> Response:
         """Allow BenchLab to destroy what is on this disk."""
-        sent = TypedSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
+        serializer = TypedSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         try:
-            reported_hosts.mark_spare(self.get_object(), request.user, sent.validated_data["typed"])
+            reported_hosts.mark_spare(self.get_object(), request.user, serializer.validated_data["typed"])
         except reported_hosts.Refused as error:
             raise Conflict(str(error)) from None
         return Response(self.get_serializer(self.get_object()).data)
@@ -217,6 +219,8 @@ class ReportedTargets(ReadOnlyViewSet[Reported]):
     @action(detail=True, methods=["post"])
     def topology(self, request: Request, pk: str | None = None) -> Response:
         """A topology of it, to be chosen in a campaign: 201; 200 where there is one already."""
-        made, new = reported_hosts.create_topology(self.get_object())
+        topology, new = reported_hosts.create_topology(self.get_object())
         context = self.get_serializer_context()
-        return Response(TopologySerializer(made, context=context).data, status=201 if new else 200)
+        return Response(
+            TopologySerializer(topology, context=context).data, status=201 if new else 200
+        )

@@ -135,10 +135,10 @@ class Findings(ReadOnlyViewSet[Finding]):
 
     def _record_note(self, request: Request, act: Callable[[Finding, str], None]) -> Response:
         row = self.get_object()
-        sent = NotedSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
+        serializer = NotedSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         try:
-            act(row, sent.validated_data["note"])
+            act(row, serializer.validated_data["note"])
         except dismissal.AlreadyDecided as error:
             raise Conflict(error.messages[0]) from None
         except ValidationError as error:

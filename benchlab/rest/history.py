@@ -93,26 +93,26 @@ class Histories(SingleAnswerViewSet[Run]):
     )
     def list(self, request: Request) -> Response:
         """Every run of a run's fingerprint, oldest first: where its level changed, and which runs stand out."""
-        asked = _valid_parameters(request)
+        parameters = _valid_parameters(request)
         rows = Run.objects.visible_to(request.user)
-        run = get_object_or_404(rows.select_related("campaign"), pk=int(asked["run"]))
-        found: History = read_history(
-            request.user, run, asked.get("metric", ""), asked.get("without", "")
+        run = get_object_or_404(rows.select_related("campaign"), pk=int(parameters["run"]))
+        history: History = read_history(
+            request.user, run, parameters.get("metric", ""), parameters.get("without", "")
         )
-        return Response(self.get_serializer(found).data)
+        return Response(self.get_serializer(history).data)
 
 
 def _valid_parameters(request: Request) -> dict[str, str]:
     """Raises ValidationError, which names what is wrong."""
-    sent = {name: request.query_params[name] for name in request.query_params}
+    parameters = {name: request.query_params[name] for name in request.query_params}
     wrong = {
         name: f"No such parameter; there are {', '.join(PARAMETERS)}."
-        for name in sent
+        for name in parameters
         if name not in (*PARAMETERS, "fields")
     }
-    if many := [name for name in sent if len(request.query_params.getlist(name)) > 1]:
+    if many := [name for name in parameters if len(request.query_params.getlist(name)) > 1]:
         wrong |= dict.fromkeys(many, "Given twice.")
-    run, metric, without = (sent.get(name, "") for name in PARAMETERS)
+    run, metric, without = (parameters.get(name, "") for name in PARAMETERS)
     if not (run.isascii() and run.isdigit() and len(run) <= MAX_ID_DIGITS):
         wrong["run"] = "The id of the run whose history it is."
     if metric and (not metric_naming.is_metric_name(metric) or "*" in metric):
@@ -120,5 +120,5 @@ def _valid_parameters(request: Request) -> dict[str, str]:
     if without and without not in FINGERPRINT_PARTS:
         wrong["without"] = f"{without[:100]!r} is none of {', '.join(FINGERPRINT_PARTS)}."
     if wrong:
-        raise ValidationError({name[:200]: [said] for name, said in wrong.items()})
-    return sent
+        raise ValidationError({name[:200]: [message] for name, message in wrong.items()})
+    return parameters

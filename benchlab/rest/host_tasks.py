@@ -34,7 +34,7 @@ class HostTasks(ReadOnlyViewSet[HostTask]):
 def task_response(
     view: TeamViewSet[Any],
     row: HostTask,
-    done: Callable[[HostTask], Response],
+    succeeded: Callable[[HostTask], Response],
     failed: Callable[[HostTask], Response] | None = None,
 ) -> Response:
     """Answer that `done` makes of the task when it ends within seconds; else 202. One that failed is a Conflict, if not
@@ -49,7 +49,7 @@ def task_response(
         }
         return Response(HostTaskSerializer(row).data, status=202, headers=where)
     if not row.error:
-        return done(row)
+        return succeeded(row)
     if failed is None:
         raise Conflict(row.error)
     return failed(row)

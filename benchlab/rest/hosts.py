@@ -66,13 +66,13 @@ class Credentials(mixins.CreateModelMixin, ReadOnlyViewSet[Credential]):
     ordering_fields = ["id", "name", "created_at"]
 
     def perform_create(self, serializer: Any) -> None:
-        sent = serializer.validated_data
-        team = pop_team(self.request.user, sent)
-        if (private := sent.get("private_key")) is None:
-            serializer.instance = or_invalid(credentials.make_credential, team, sent["name"])
+        values = serializer.validated_data
+        team = pop_team(self.request.user, values)
+        if (private := values.get("private_key")) is None:
+            serializer.instance = or_invalid(credentials.make_credential, team, values["name"])
         else:
             serializer.instance = or_invalid(
-                credentials.upload_credential, team, sent["name"], private
+                credentials.upload_credential, team, values["name"], private
             )
 
     @extend_schema(responses={204: None, 409: Problem})
@@ -92,9 +92,9 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
     ordering_fields = ["id", "name", "address", "seen_at", "created_at"]
 
     def perform_create(self, serializer: Any) -> None:
-        sent = serializer.validated_data
-        team = sent.pop("team", None) or sent["credential"].team
-        serializer.instance = or_invalid(registration.add_host, team, **sent)
+        values = serializer.validated_data
+        team = values.pop("team", None) or values["credential"].team
+        serializer.instance = or_invalid(registration.add_host, team, **values)
 
     @extend_schema(responses={200: HostSerializer, 400: Problem})
     def partial_update(self, request: Request, pk: str | None = None) -> Response:
@@ -102,9 +102,9 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
         `offer-key`.
         """
         host = self.get_object()
-        sent = self.get_serializer(host, data=request.data, partial=True)
-        sent.is_valid(raise_exception=True)
-        or_invalid(registration.change_host, host, **without_team(host, sent.validated_data))
+        serializer = self.get_serializer(host, data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        or_invalid(registration.change_host, host, **without_team(host, serializer.validated_data))
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(responses={204: None, 409: Problem})
@@ -125,9 +125,9 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
     @action(detail=True, methods=["post"], url_path="confirm-key")
     def confirm_key(self, request: Request, pk: str | None = None) -> Response:
         """Pin the offered key, if this is its fingerprint."""
-        sent = FingerprintSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        return self._change_host(ssh_access.confirm_key, sent.validated_data["fingerprint"])
+        serializer = FingerprintSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return self._change_host(ssh_access.confirm_key, serializer.validated_data["fingerprint"])
 
     @extend_schema(request=None, responses={200: HostSerializer})
     @action(detail=True, methods=["post"], url_path="keep-key")
@@ -141,14 +141,14 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
     @action(detail=True, methods=["post"], url_path="accept-dynamo")
     def accept_dynamo(self, request: Request, pk: str | None = None) -> Response:
         """Let tests run on the dynamo with this id, which logged in last as this host (see `dynamo_login`)."""
-        sent = AcceptDynamoSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
+        serializer = AcceptDynamoSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         try:
             reported_hosts.accept_dynamo(
                 self.get_object(),
                 request.user,
-                sent.validated_data["port"],
-                sent.validated_data["same_machine"],
+                serializer.validated_data["port"],
+                serializer.validated_data["same_machine"],
             )
         except reported_hosts.Refused as error:
             raise Conflict(str(error)) from None
@@ -175,9 +175,12 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
     @action(detail=True, methods=["post"], url_path="install-packages")
     def install_packages(self, request: Request, pk: str | None = None) -> Response:
         """Have missing packages installed, if `command` is the very command that this takes. A worker does it."""
-        sent = InstallSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        chosen, confirmed = sent.validated_data["packages"], sent.validated_data["command"]
+        serializer = InstallSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        chosen, confirmed = (
+            serializer.validated_data["packages"],
+            serializer.validated_data["command"],
+        )
         row = or_conflict(
             package_installs.start_install, self.get_object(), chosen, confirmed, request.user
         )
@@ -192,9 +195,9 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
         """
         host = self.get_object()
         latest = host.snapshots.first()
-        found = orphans.find_orphans(host, latest) if latest else []
-        told = {"snapshot": latest.pk if latest else None, "orphans": found}
-        return Response(OrphansSerializer(told).data)
+        leftovers = orphans.find_orphans(host, latest) if latest else []
+        values = {"snapshot": latest.pk if latest else None, "orphans": leftovers}
+        return Response(OrphansSerializer(values).data)
 
     def _queue_task(self, kind: str) -> Response:
         row = host_tasks.request_task(self.get_object(), kind, self.request.user)
@@ -229,11 +232,11 @@ class Devices(ReadOnlyViewSet[Device]):
     def partial_update(self, request: Request, pk: str | None = None) -> Response:
         """Rated performance: IOPS and B/s of its data sheet, or of the cloud that lends it. null: not told."""
         device = self.get_object()
-        sent = self.get_serializer(device, data=request.data, partial=True)
-        sent.is_valid(raise_exception=True)
+        serializer = self.get_serializer(device, data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
         # These alone: whether it is spare may be changed at the same moment
-        if sent.validated_data:
-            Device.objects.filter(pk=device.pk).update(**sent.validated_data)
+        if serializer.validated_data:
+            Device.objects.filter(pk=device.pk).update(**serializer.validated_data)
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(
@@ -242,13 +245,13 @@ class Devices(ReadOnlyViewSet[Device]):
     @action(detail=True, methods=["post"], url_path="mark-spare")
     def mark_spare(self, request: Request, pk: str | None = None) -> Response:
         """Allow BenchLab to destroy what is on this device."""
-        sent = SpareSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
+        serializer = SpareSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         return self._change_device(
             spare_disks.mark_spare,
             request.user,
-            sent.validated_data["typed"],
-            sent.validated_data["role"],
+            serializer.validated_data["typed"],
+            serializer.validated_data["role"],
         )
 
     @extend_schema(request=None, responses={200: DeviceSerializer, 409: Problem})

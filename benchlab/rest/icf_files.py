@@ -64,43 +64,46 @@ class IcfFiles(TeamViewSet[Any]):
     )
     def create(self, request: Request) -> Response:
         """Show what becomes of a file: 200. With `take` those workloads are made: 201."""
-        sent = self.get_serializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        team, asked = pop_team(request.user, sent.validated_data), sent.validated_data
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        team, values = pop_team(request.user, serializer.validated_data), serializer.validated_data
         try:
-            found = icf.read_workloads(asked["text"])
+            descriptions = icf.read_workloads(values["text"])
         except ParseError as error:
             raise serializers.ValidationError({"text": [str(error)]}) from None
-        made = self._create_workloads(found, asked["take"], team)
-        numbered = [{"number": n, **_workload_json(one)} for n, one in enumerate(found)]
-        told = FoundInSerializer(
-            {"found": numbered, "made": made}, context=self.get_serializer_context()
+        workloads = self._create_workloads(descriptions, values["take"], team)
+        numbered = [
+            {"number": n, **_workload_json(description)}
+            for n, description in enumerate(descriptions)
+        ]
+        response = FoundInSerializer(
+            {"found": numbered, "made": workloads}, context=self.get_serializer_context()
         )
-        return Response(told.data, status=201 if made else 200)
+        return Response(response.data, status=201 if workloads else 200)
 
     @transaction.atomic
     def _create_workloads(
-        self, found: list[icf.Workload], take: list[int], team: Any
+        self, descriptions: list[icf.Workload], take: list[int], team: Any
     ) -> list[Workload]:
-        if unknown := sorted({number for number in take if number >= len(found)}):
-            says = f"There is no number {unknown[0]}; the file has 0 to {len(found) - 1}."
-            raise serializers.ValidationError({"take": [says]})
-        return [self._create_workload(found[number], team) for number in dict.fromkeys(take)]
+        if unknown := sorted({number for number in take if number >= len(descriptions)}):
+            message = f"There is no number {unknown[0]}; the file has 0 to {len(descriptions) - 1}."
+            raise serializers.ValidationError({"take": [message]})
+        return [self._create_workload(descriptions[number], team) for number in dict.fromkeys(take)]
 
-    def _create_workload(self, one: icf.Workload, team: Any) -> Workload:
+    def _create_workload(self, description: icf.Workload, team: Any) -> Workload:
         try:
             return iometer_files.create_icf_workload(
                 team=team,
                 user=self.request.user,
-                name=one.name,
-                options=one.options,
-                sweep=one.sweep,
-                description=one.description,
+                name=description.name,
+                options=description.options,
+                sweep=description.sweep,
+                description=description.description,
             )
         except ValidationError as error:
             raise serializers.ValidationError(errors_by_field(error, "take")) from None
 
 
-def _workload_json(one: icf.Workload) -> dict[str, Any]:
+def _workload_json(description: icf.Workload) -> dict[str, Any]:
     names = ("name", "description", "options", "sweep", "notes", "trouble")
-    return {name: getattr(one, name) for name in names}
+    return {name: getattr(description, name) for name in names}

@@ -97,11 +97,11 @@ class Imports(mixins.DestroyModelMixin, ReadOnlyViewSet[Draft]):
         202: a worker stores them; `Location` is the address that says how far it is, and what became of it, for a day.
         """
         draft = self.get_object()
-        sent = AgreeSerializer(data=request.data, context=self.get_serializer_context())
-        sent.is_valid(raise_exception=True)
+        serializer = AgreeSerializer(data=request.data, context=self.get_serializer_context())
+        serializer.is_valid(raise_exception=True)
         _only_if_read(draft)
         try:
-            draft_store.agree(draft, _agreement(sent.validated_data), user=request.user)
+            draft_store.agree(draft, _agreement(serializer.validated_data), user=request.user)
         except Refused as refused:
             raise serializers.ValidationError(_field_errors(refused)) from None
         draft.refresh_from_db()
@@ -127,13 +127,13 @@ class Imports(mixins.DestroyModelMixin, ReadOnlyViewSet[Draft]):
 def _read_uploads(request: Request, context: dict[str, Any]) -> tuple[list[drafts.Upload], Team]:
     """Uploads that were handed in, and their team. Raises ValidationError and PermissionDenied."""
     form = (request.content_type or "").startswith("multipart/")
-    sent = (FilesSerializer if form else TextSerializer)(data=request.data, context=context)
-    sent.is_valid(raise_exception=True)
-    found = sent.validated_data
-    team = pop_team(request.user, found)
+    serializer = (FilesSerializer if form else TextSerializer)(data=request.data, context=context)
+    serializer.is_valid(raise_exception=True)
+    values = serializer.validated_data
+    team = pop_team(request.user, values)
     if not form:
-        return [drafts.pasted_upload(found["text"], found["name"])], team
-    return [drafts.Upload(f.name or "unnamed", f.file, f.size or 0) for f in found["files"]], team
+        return [drafts.pasted_upload(values["text"], values["name"])], team
+    return [drafts.Upload(f.name or "unnamed", f.file, f.size or 0) for f in values["files"]], team
 
 
 def _only_if_read(draft: Draft) -> None:
@@ -149,44 +149,48 @@ def _progress_json(draft: Draft) -> Any:
     if state is State.STORED:
         outcome = agreements.outcome_from_json(draft.outcome or {})
         return _outcome_json(draft.pk, state, outcome)
-    done = draft_store.get_progress(draft.pk) if state is State.STORING else 0
-    of = draft_store.count_agreed(draft)
-    told = agreements.Outcome(None, done)
-    return _outcome_json(draft.pk, state, told, of, draft.trouble)
+    stored = draft_store.get_progress(draft.pk) if state is State.STORING else 0
+    agreed = draft_store.count_agreed(draft)
+    outcome = agreements.Outcome(None, stored)
+    return _outcome_json(draft.pk, state, outcome, agreed, draft.trouble)
 
 
 def _outcome_json(
-    pk: int, state: State, outcome: agreements.Outcome, of: int | None = None, trouble: str = ""
+    pk: int,
+    state: State,
+    outcome: agreements.Outcome,
+    agreed: int | None = None,
+    trouble: str = "",
 ) -> Any:
-    wanted = outcome.stored + len(outcome.failed) if of is None else of
+    total = outcome.stored + len(outcome.failed) if agreed is None else agreed
     return StandingSerializer(
         {
             "id": pk,
             "state": state.value,
-            "wanted": wanted,
+            "wanted": total,
             "trouble": trouble,
             **agreements.outcome_to_json(outcome),
         }
     ).data
 
 
-def _agreement(sent: dict[str, Any]) -> Agreement:
+def _agreement(values: dict[str, Any]) -> Agreement:
     chosen = []
-    for one in sent["results"]:
-        place = one.pop("beside")
-        key = one.pop("file"), one.pop("first")
+    for result in values["results"]:
+        place = result.pop("beside")
+        key = result.pop("file"), result.pop("first")
         beside = (place["file"], place["first"]) if place else None
-        disks = source_disks.from_json(one.pop("disks"))
-        chosen.append(ResultChoice(key=key, beside=beside, disks=disks, **one))
-    return Agreement(chosen, sent["campaign"], sent["question"], sent["origin"])
+        disks = source_disks.from_json(result.pop("disks"))
+        chosen.append(ResultChoice(key=key, beside=beside, disks=disks, **result))
+    return Agreement(chosen, values["campaign"], values["question"], values["origin"])
 
 
 def _field_errors(refused: Refused) -> dict[str, list[str]]:
-    """As a Problem names fields: "results.3.host"."""
+    """Return the errors by field as a Problem names them: "results.3.host"."""
     whole = api_settings.NON_FIELD_ERRORS_KEY
     return {
-        (name or whole) if index is None else f"results.{index}.{name}": said
-        for (index, name), said in refused.errors.items()
+        (name or whole) if index is None else f"results.{index}.{name}": messages
+        for (index, name), messages in refused.errors.items()
     }
 
 

@@ -40,7 +40,7 @@ class NewCampaignNameSerializer(NewNameSerializer):
 
 
 class ArchivableViewSet(TeamViewSet[Any]):
-    """Of viewsets whose rows can be archived and deleted."""
+    """Base of viewsets whose rows can be archived and deleted."""
 
     def get_queryset(self) -> QuerySet[Any]:
         if self.action == "bring_back" and not getattr(self, "swagger_fake_view", False):
@@ -89,20 +89,20 @@ class ArchivableViewSet(TeamViewSet[Any]):
         row.refresh_from_db()
         return Response(self.get_serializer(row).data)
 
-    def _rename(self, request: Request, taken: type[NewNameSerializer]) -> Response:
+    def _rename(self, request: Request, serializer_class: type[NewNameSerializer]) -> Response:
         row = self.get_object()
-        sent = taken(data=request.data)
-        sent.is_valid(raise_exception=True)
-        wanted = dict(sent.validated_data)
+        serializer = serializer_class(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values = dict(serializer.validated_data)
         before = {name: getattr(row, name) for name in noun_of(row).editable_fields}
-        before["name"] = wanted.pop("was", before["name"])
-        if "name" not in wanted and before["name"] != row.name:
+        before["name"] = values.pop("was", before["name"])
+        if "name" not in values and before["name"] != row.name:
             raise Conflict(f"It is called “{row.name}” now.")
         try:
-            done = renaming.rename(row, before, wanted)
+            change = renaming.rename(row, before, values)
         except ValidationError as error:
             raise serializers.ValidationError(errors_by_field(error)) from None
         except Refused as refused:
             raise Conflict(refused.why) from None
-        request_notes.note_subject(request, row.team_id, done)
+        request_notes.note_subject(request, row.team_id, change)
         return Response(self.get_serializer(row).data)

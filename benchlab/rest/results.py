@@ -52,7 +52,7 @@ class TableViewSet(viewsets.GenericViewSet[Any]):
 
     def handle_exception(self, exc: Exception) -> Response:
         if isinstance(exc, QueryError):
-            exc = ValidationError({name: [said] for name, said in exc.errors.items()})
+            exc = ValidationError({name: [message] for name, message in exc.errors.items()})
         return super().handle_exception(exc)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
@@ -65,47 +65,47 @@ class TableViewSet(viewsets.GenericViewSet[Any]):
             return Json(), Json.media_type
 
     def _table_response(self, request: Request) -> HttpResponseBase:
-        asked = query_language.parse_query(self.shape, dict(request.query_params.lists()))
-        seen = reading.queried_campaigns(asked, request.user)
-        asked = reading.resolve_query(asked, seen)
+        query = query_language.parse_query(self.shape, dict(request.query_params.lists()))
+        visible = reading.queried_campaigns(query, request.user)
+        query = reading.resolve_query(query, visible)
         form = cast(TableRenderer, request.accepted_renderer)
-        made = self.answer_maker(asked, seen, form)
+        make_answer = self.answer_maker(query, visible, form)
         if request.method == "HEAD":
             # How long it is, nobody knows before it is made; a length of none would be believed (DuckDB, polars).
             return StreamingHttpResponse((), content_type=form.media_type)
         return table_response(
-            request._request, made, str(form.media_type), f"{self.shape.name}.{form.ending}"
+            request._request, make_answer, str(form.media_type), f"{self.shape.name}.{form.ending}"
         )
 
     def answer_maker(
-        self, asked: TableQuery, seen: Composable, form: TableRenderer
+        self, query: TableQuery, visible: Composable, form: TableRenderer
     ) -> Callable[[], Iterator[bytes]]:
         """Function that makes the answer, anew with each call."""
         spreadsheet = form.format == "csv"
-        fields = [Field(c.name, c.kind) for c in asked.columns]
-        if asked.wide and sql.has_figure_columns(asked):
-            statement = sql.figures_table(asked, seen, spreadsheet=spreadsheet)
-        elif asked.wide:
-            found = reading.wide_metrics(asked, seen)
-            statement = sql.wide_table(asked, found, seen, spreadsheet=spreadsheet)
-            names = sql.wide_column_names(asked, found)
+        fields = [Field(c.name, c.kind) for c in query.columns]
+        if query.wide and sql.has_figure_columns(query):
+            statement = sql.figures_table(query, visible, spreadsheet=spreadsheet)
+        elif query.wide:
+            metrics = reading.wide_metrics(query, visible)
+            statement = sql.wide_table(query, metrics, visible, spreadsheet=spreadsheet)
+            names = sql.wide_column_names(query, metrics)
             fields += [
                 Field(name, columns.NUMBER, unit)
-                for name, (_, unit) in zip(names, found, strict=True)
+                for name, (_, unit) in zip(names, metrics, strict=True)
             ]
         else:
-            statement = sql.long_table(asked, seen, spreadsheet=spreadsheet)
+            statement = sql.long_table(query, visible, spreadsheet=spreadsheet)
         if isinstance(form, Csv):
             first = csv_header([field.name for field in fields])
             return lambda: chain([first], reading.csv_lines(statement))
 
-        def tables() -> Iterator[pa.Table]:
+        def arrow_tables() -> Iterator[pa.Table]:
             return arrow.csv_tables(fields, reading.csv_lines(statement))
 
         if isinstance(form, Json):
-            return lambda: arrow.columnar_json(fields, arrow.json_columns(fields, tables()))
+            return lambda: arrow.columnar_json(fields, arrow.json_columns(fields, arrow_tables()))
         write = arrow.parquet if isinstance(form, Parquet) else arrow.arrow_stream
-        return lambda: write(fields, tables())
+        return lambda: write(fields, arrow_tables())
 
 
 class Results(TableViewSet):
@@ -139,20 +139,20 @@ class SeriesTable(TableViewSet):
         return self._table_response(request)
 
     def answer_maker(
-        self, asked: TableQuery, seen: Composable, form: TableRenderer
+        self, query: TableQuery, visible: Composable, form: TableRenderer
     ) -> Callable[[], Iterator[bytes]]:
-        if not _as_arrays(asked):
-            return super().answer_maker(asked, seen, form)
-        fields = [Field(c.name, c.kind) for c in asked.columns]
+        if not _as_arrays(query):
+            return super().answer_maker(query, visible, form)
+        fields = [Field(c.name, c.kind) for c in query.columns]
         if isinstance(form, Csv):
             lines, first = (
-                sql.series_csv_statement(asked, seen),
+                sql.series_csv_statement(query, visible),
                 csv_header([field.name for field in fields]),
             )
             return lambda: chain(
                 [first], (text for (text,) in reading.stream_series(lines) if text)
             )
-        statement = sql.series_arrays(asked, seen)
+        statement = sql.series_arrays(query, visible)
         if isinstance(form, Json):
             return lambda: arrow.columnar_json(
                 fields, arrow.series_json(fields, reading.stream_series(statement))
@@ -161,7 +161,7 @@ class SeriesTable(TableViewSet):
         return lambda: write(fields, arrow.series_tables(fields, reading.stream_series(statement)))
 
 
-def _as_arrays(asked: TableQuery) -> bool:
+def _as_arrays(query: TableQuery) -> bool:
     """True when whole series are wanted: then no value of theirs is made text on the way."""
-    about_values = {c.column.name for c in asked.conditions} & {"time", "value"}
-    return not (about_values or asked.order or asked.limit)
+    about_values = {c.column.name for c in query.conditions} & {"time", "value"}
+    return not (about_values or query.order or query.limit)

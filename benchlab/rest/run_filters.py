@@ -17,7 +17,7 @@ from benchlab.web.filters import StrictChoiceFilter
 
 
 class StageFilter(django_filters.CharFilter):  # type: ignore[misc]
-    """Of a run: when in its layout's life it measures."""
+    """Filter for the stage of a layout that a run measures."""
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
         """Raises ValueError for what no run has."""
@@ -25,7 +25,7 @@ class StageFilter(django_filters.CharFilter):  # type: ignore[misc]
 
 
 class CampaignStateFilter(StrictChoiceFilter):
-    """Of a campaign: as its `state` tells it."""
+    """Filter for the `state` of a campaign."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(choices=State.choices, **kwargs)
@@ -42,7 +42,7 @@ QUEUED, RUNNING = "queued", "running"
 
 
 class RunOutcomeFilter(StrictChoiceFilter):
-    """Of a run: how its latest attempt ended, else queued or running, as a campaign's `progress` counts them."""
+    """Filter for how a run's latest attempt ended, else queued or running, as a campaign's `progress` counts them."""
 
     def __init__(self, **kwargs: Any) -> None:
         words = [*Outcome.values, RUNNING, QUEUED]

@@ -123,11 +123,11 @@ class Layouts(ReadOnlyViewSet[Layout]):
     def teardown(self, request: Request, pk: str | None = None) -> Response:
         """Try to take down a stuck layout once more, or what a finished one left (see /api/hosts/{id}/orphans/)."""
         layout = self.get_object()
-        sent = TeardownSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
+        serializer = TeardownSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         try:
             if layout.phase == LayoutPhase.DONE:
-                orphans.tear_down_orphan(layout, sent.validated_data["snapshot"])
+                orphans.tear_down_orphan(layout, serializer.validated_data["snapshot"])
             else:
                 commands.retry_teardown(layout)
         except commands.CommandError as error:
@@ -141,11 +141,11 @@ class Layouts(ReadOnlyViewSet[Layout]):
     @action(detail=True, methods=["post"])
     def release(self, request: Request, pk: str | None = None) -> Response:
         """End a stuck layout as it is and free its host; disks of it not proven blank now are no longer spare."""
-        sent = ReleaseSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
+        serializer = ReleaseSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         layout = self.get_object()
         try:
-            row = release.request_release(layout, sent.validated_data["typed"], request.user)
+            row = release.request_release(layout, serializer.validated_data["typed"], request.user)
         except commands.CommandError as error:
             raise Conflict(str(error)) from None
         return task_response(
@@ -158,12 +158,12 @@ class Layouts(ReadOnlyViewSet[Layout]):
     @action(detail=True, methods=["post"], url_path="person-done")
     def person_done(self, request: Request, pk: str | None = None) -> Response:
         """Say that what `needs_person` asks for is done; the host is looked at, then the layout goes on."""
-        sent = DoneSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
+        serializer = DoneSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         layout = self.get_object()
         try:
             commands.report_manual_step(
-                layout, sent.validated_data["key"], request.user.get_username()
+                layout, serializer.validated_data["key"], request.user.get_username()
             )
         except commands.CommandError as error:
             raise Conflict(str(error)) from None
@@ -215,8 +215,8 @@ class Artifacts(ReadOnlyViewSet[Artifact]):
         row = self.get_object()
         kind, name = "application/octet-stream", f"attempt-{row.attempt_id}-{row.name}"
         answer: HttpResponseBase
-        if said := row.attempt.raw_removed:
-            raise Deleted(f"{row.name}: {said}")
+        if removal := row.attempt.raw_removed:
+            raise Deleted(f"{row.name}: {removal}")
         if row.is_small:
             answer = HttpResponse(row.read(), content_type=kind)
         else:
@@ -239,13 +239,13 @@ class Measurements(ReadOnlyViewSet[Measurement]):
     ordering_fields = ["id", "name", "value", "attempt"]
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """In the attempts' order PostgreSQL would walk through everybody's to find a small team's: it is told which."""
+        """Name a small team's attempts, for PostgreSQL would scan those of everybody in the order of attempts."""
         rows = super().filter_queryset(queryset)
         if self.action != "list" or str(rows.query.order_by[0]).lstrip("-") != "attempt_id":
             return rows
         mine = Attempt.objects.teams_first().visible_to(self.request.user).order_by()
-        known = list(mine.values_list("pk", flat=True)[: MAX_LISTED_ATTEMPTS + 1])
-        return rows if len(known) > MAX_LISTED_ATTEMPTS else rows.filter(attempt__in=known)
+        attempts = list(mine.values_list("pk", flat=True)[: MAX_LISTED_ATTEMPTS + 1])
+        return rows if len(attempts) > MAX_LISTED_ATTEMPTS else rows.filter(attempt__in=attempts)
 
 
 class AllSeries(ReadOnlyViewSet[Series]):

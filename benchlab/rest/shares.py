@@ -49,22 +49,22 @@ class SavedViews(ReadOnlyViewSet[SavedView]):
     def create(self, request: Request) -> Response:
         """Your own of the same name is replaced."""
         owning_team(request.user)
-        sent = self.get_serializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        asked = sent.validated_data
-        query = or_invalid(lambda: queries.canonical(asked["query"]), "query")
-        found = or_invalid(lambda: queries.campaigns_of(request.user, query), "query")
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values = serializer.validated_data
+        query = or_invalid(lambda: queries.canonical(values["query"]), "query")
+        campaigns = or_invalid(lambda: queries.campaigns_of(request.user, query), "query")
         team = or_invalid(
-            lambda: queries.comparison_team(found, owning_team(request.user)), "query"
+            lambda: queries.comparison_team(campaigns, owning_team(request.user)), "query"
         )
-        everybody = asked.get("for_team", True)
-        made = or_invalid(
+        everybody = values.get("for_team", True)
+        view = or_invalid(
             lambda: queries.save_view(
-                requesting_user(request), team, asked["name"], query, everybody
+                requesting_user(request), team, values["name"], query, everybody
             ),
             "name",
         )
-        return Response(self.get_serializer(made).data, status=201)
+        return Response(self.get_serializer(view).data, status=201)
 
     @extend_schema(responses={204: None, 403: Problem})
     def destroy(self, request: Request, pk: str | None = None) -> Response:
@@ -134,21 +134,23 @@ class Shares(ReadOnlyViewSet[Share]):
 
     @extend_schema(request=NewShareSerializer, responses={201: MadeShareSerializer, 400: Problem})
     def create(self, request: Request) -> Response:
-        sent = NewShareSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        asked = sent.validated_data
-        about = (asked["kind"], asked.get("object_id"), asked.get("query", ""))
-        field = "query" if asked["kind"] == Share.Kind.COMPARISON else "object_id"
+        serializer = NewShareSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values = serializer.validated_data
+        about = (values["kind"], values.get("object_id"), values.get("query", ""))
+        field = "query" if values["kind"] == Share.Kind.COMPARISON else "object_id"
         try:
             wish = or_invalid(lambda: links.check_target(requesting_user(request), *about), field)
         except Http404 as error:
             raise serializers.ValidationError({field: [str(error)]}) from None
-        made, token = links.create_link(
-            wish, requesting_user(request), days=asked["days"], hide_hosts=asked["hide_hosts"]
+        share, token = links.create_link(
+            wish, requesting_user(request), days=values["days"], hide_hosts=values["hide_hosts"]
         )
-        describe_for_audit(request, made.team, f"link {made.pk}: {made.get_kind_display()}, {made}")
+        describe_for_audit(
+            request, share.team, f"link {share.pk}: {share.get_kind_display()}, {share}"
+        )
         link = request.build_absolute_uri(reverse("shared", args=[token]))
-        return Response({**self.get_serializer(made).data, "link": link}, status=201)
+        return Response({**self.get_serializer(share).data, "link": link}, status=201)
 
     @extend_schema(request=None, responses={200: ShareSerializer})
     @action(detail=True, methods=["post"])
@@ -181,10 +183,10 @@ class Activity(mixins.ListModelMixin, TeamViewSet[Event]):
 
     @extend_schema(parameters=[OpenApiParameter("page", PAGE, description="50 to a page, from 1")])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        asked = request.query_params.get("page", "1")
-        if not (asked.isascii() and asked.isdecimal() and 1 <= int(asked[:9]) <= LAST_PAGE):
+        page = request.query_params.get("page", "1")
+        if not (page.isascii() and page.isdecimal() and 1 <= int(page[:9]) <= LAST_PAGE):
             raise serializers.ValidationError({"page": [f"Give a number from 1 to {LAST_PAGE}."]})
-        start = (int(asked[:9]) - 1) * PER_PAGE
-        found = activity.newest_rows(request.user, start + PER_PAGE)[start:]
-        told = activity.page_events(request.user, found)
-        return Response(EventSerializer(told, many=True).data)
+        start = (int(page[:9]) - 1) * PER_PAGE
+        rows = activity.newest_rows(request.user, start + PER_PAGE)[start:]
+        events = activity.page_events(request.user, rows)
+        return Response(EventSerializer(events, many=True).data)

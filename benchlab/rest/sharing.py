@@ -85,14 +85,14 @@ class Comments(ReadOnlyViewSet[Comment]):
     def create(self, request: Request) -> Response:
         # who is in no team has nobody to talk to
         owning_team(request.user)
-        sent = self.get_serializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        row = target_row(request, sent.validated_data)
-        text = sent.validated_data["text"]
-        made = or_invalid(
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        row = target_row(request, serializer.validated_data)
+        text = serializer.validated_data["text"]
+        comment = or_invalid(
             lambda: discussion.add_comment(row, requesting_user(request), text), "text"
         )
-        return Response(self.get_serializer(made).data, status=201)
+        return Response(self.get_serializer(comment).data, status=201)
 
     @extend_schema(
         request=CommentTextSerializer,
@@ -104,10 +104,10 @@ class Comments(ReadOnlyViewSet[Comment]):
         text = request.data.get("text", comment.text) if isinstance(request.data, dict) else ""
         if comment.by_id != request.user.pk:
             discussion.edit_comment(comment, requesting_user(request), comment.text)
-        sent = CommentTextSerializer(data={"text": text})
-        sent.is_valid(raise_exception=True)
-        said = sent.validated_data["text"]
-        or_invalid(lambda: discussion.edit_comment(comment, requesting_user(request), said), "text")
+        serializer = CommentTextSerializer(data={"text": text})
+        serializer.is_valid(raise_exception=True)
+        new_text = serializer.validated_data["text"]
+        or_invalid(lambda: discussion.edit_comment(comment, requesting_user(request), new_text), "text")
         return Response(self.get_serializer(comment).data)
 
     @extend_schema(responses={204: None, 403: Problem})
@@ -155,11 +155,14 @@ class Taggings(ReadOnlyViewSet[Tagging]):
     @extend_schema(request=TaggingSerializer, responses={201: TaggingSerializer, 400: Problem})
     def create(self, request: Request) -> Response:
         """Twice is as once."""
-        sent = self.get_serializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        row, name = target_row(request, sent.validated_data), sent.validated_data["tag"]["name"]
-        made = or_invalid(lambda: discussion.tag_row(row, name), "tag")
-        return Response(self.get_serializer(made).data, status=201)
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        row, name = (
+            target_row(request, serializer.validated_data),
+            serializer.validated_data["tag"]["name"],
+        )
+        tagging = or_invalid(lambda: discussion.tag_row(row, name), "tag")
+        return Response(self.get_serializer(tagging).data, status=201)
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str | None = None) -> Response:
@@ -193,13 +196,16 @@ class Notes(ReadOnlyViewSet[Note]):
     @extend_schema(request=NoteSerializer, responses={201: NoteSerializer, 400: Problem})
     def create(self, request: Request) -> Response:
         """Writes the row's note, over the one that is there."""
-        sent = self.get_serializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        row, text = target_row(request, sent.validated_data), sent.validated_data["text"]
-        made = or_invalid(
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        row, text = (
+            target_row(request, serializer.validated_data),
+            serializer.validated_data["text"],
+        )
+        note = or_invalid(
             lambda: discussion.write_note(row, requesting_user(request), text), "text"
         )
-        return Response(self.get_serializer(made).data, status=201)
+        return Response(self.get_serializer(note).data, status=201)
 
 
 class StarSerializer(About, serializers.ModelSerializer[Star]):
@@ -225,8 +231,8 @@ class Stars(ReadOnlyViewSet[Star]):
     def create(self, request: Request) -> Response:
         """Twice is as once; also on rows of the reference library."""
         owning_team(request.user)
-        sent = WishedStarSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        row = target_row(request, sent.validated_data, library=True)
-        discussion.set_star(row, requesting_user(request), sent.validated_data["starred"])
-        return Response(sent.data)
+        serializer = WishedStarSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        row = target_row(request, serializer.validated_data, library=True)
+        discussion.set_star(row, requesting_user(request), serializer.validated_data["starred"])
+        return Response(serializer.data)

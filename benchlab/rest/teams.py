@@ -50,20 +50,20 @@ class Teams(ReadOnlyViewSet[Team]):
     @extend_schema(request=TeamSerializer, responses={201: TeamSerializer, 400: Problem})
     def create(self, request: Request) -> Response:
         """For site admins; you are its first owner."""
-        sent = self.get_serializer(data=request.data)
-        sent.is_valid(raise_exception=True)
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         with transaction.atomic():
-            team = sent.save()
+            team = serializer.save()
             Membership.objects.create(team=team, user=requesting_user(request), role=Role.OWNER)
-        return Response(sent.data, status=201)
+        return Response(serializer.data, status=201)
 
     @extend_schema(responses={200: TeamSerializer, 400: Problem})
     def partial_update(self, request: Request, pk: str | None = None) -> Response:
         """Another name, whether every member needs a second factor, or how long raw output is kept."""
-        sent = self.get_serializer(self.get_object(), data=request.data, partial=True)
-        sent.is_valid(raise_exception=True)
-        sent.save()
-        return Response(sent.data)
+        serializer = self.get_serializer(self.get_object(), data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        serializer.save()
+        return Response(serializer.data)
 
     @extend_schema(request=None, responses={204: None, 409: Problem})
     @action(detail=True, methods=["post"])
@@ -102,9 +102,9 @@ class Memberships(ReadOnlyViewSet[Membership]):
     def partial_update(self, request: Request, pk: str | None = None) -> Response:
         """Another role. The last owner stays one."""
         member = self.get_object()
-        sent = self.get_serializer(member, data=request.data)
-        sent.is_valid(raise_exception=True)
-        role = Role(sent.validated_data["role"])
+        serializer = self.get_serializer(member, data=request.data)
+        serializer.is_valid(raise_exception=True)
+        role = Role(serializer.validated_data["role"])
         request_notes.note_subject(
             request, member.team_id, f"{describe_row(member)}: {member.role} to {role.value}"
         )
@@ -155,17 +155,17 @@ class Invitations(ReadOnlyViewSet[Invitation]):
         request=InvitationSerializer, responses={201: MadeInvitationSerializer, 400: Problem}
     )
     def create(self, request: Request) -> Response:
-        sent = self.get_serializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        asked = sent.validated_data
-        made, token = invitations.invite(
-            asked["team"],
-            Role(asked.get("role", Role.VIEWER)),
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values = serializer.validated_data
+        invitation, token = invitations.invite(
+            values["team"],
+            Role(values.get("role", Role.VIEWER)),
             requesting_user(request),
-            asked.get("email", ""),
+            values.get("email", ""),
         )
         link = request.build_absolute_uri(reverse("join", args=[token]))
-        return Response({**self.get_serializer(made).data, "link": link}, status=201)
+        return Response({**self.get_serializer(invitation).data, "link": link}, status=201)
 
     @extend_schema(request=None, responses={200: InvitationSerializer})
     @action(detail=True, methods=["post"])

@@ -127,15 +127,18 @@ class Topologies(ArchivableViewSet, mixins.CreateModelMixin, ReadOnlyViewSet[Top
         After a 202: wait for that task, then ask again with its result's `snapshot`.
         """
         topology = self.get_object()
-        sent = DryRunWishSerializer(data=request.data, context=self.get_serializer_context())
-        sent.is_valid(raise_exception=True)
-        host, snapshot = sent.validated_data["host"], sent.validated_data.get("snapshot")
+        serializer = DryRunWishSerializer(data=request.data, context=self.get_serializer_context())
+        serializer.is_valid(raise_exception=True)
+        host, snapshot = (
+            serializer.validated_data["host"],
+            serializer.validated_data.get("snapshot"),
+        )
         if snapshot is None:
             row = host_tasks.request_task(host, "read_facts", request.user)
             return task_response(
                 self,
                 row,
-                lambda done: _dry_run_response(topology, host, _snapshot_of(done)),
+                lambda finished: _dry_run_response(topology, host, _snapshot_of(finished)),
                 _failed_reading,
             )
         if snapshot.host_id != host.pk:
@@ -143,24 +146,26 @@ class Topologies(ArchivableViewSet, mixins.CreateModelMixin, ReadOnlyViewSet[Top
         return _dry_run_response(topology, host, snapshot)
 
     def perform_create(self, serializer: Any) -> None:
-        sent = serializer.validated_data
-        team = pop_team(self.request.user, sent)
+        values = serializer.validated_data
+        team = pop_team(self.request.user, values)
         with _name_invalid_field():
             serializer.instance = services.create_topology(
-                team=team, user=self.request.user, **sent
+                team=team, user=self.request.user, **values
             )
 
     @extend_schema(responses={200: TopologySerializer, 400: Problem})
     def partial_update(self, request: Request, pk: str | None = None) -> Response:
         """Another name, stack or stages. Layouts keep the stack that they were planned with."""
         row = self.get_object()
-        sent = self.get_serializer(row, data=request.data, partial=True)
-        sent.is_valid(raise_exception=True)
+        serializer = self.get_serializer(row, data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
         now = {name: getattr(row, name) for name in EDITABLE_FIELDS}
         with _name_invalid_field():
-            changed = services.change_topology(row, **now | without_team(row, sent.validated_data))
-        said = f"{describe_row(changed)}{former_name(str(now['name']), changed.name)}"
-        request_notes.note_subject(request, changed.team_id, said)
+            changed = services.change_topology(
+                row, **now | without_team(row, serializer.validated_data)
+            )
+        change = f"{describe_row(changed)}{former_name(str(now['name']), changed.name)}"
+        request_notes.note_subject(request, changed.team_id, change)
         return Response(self.get_serializer(changed).data)
 
 

@@ -37,7 +37,7 @@ JsonObject = dict[str, Any]
 
 
 class SaidSerializer(serializers.Serializer[JsonObject]):
-    verdict = serializers.ChoiceField(choices=[one.value for one in Conclusion])
+    verdict = serializers.ChoiceField(choices=[verdict_word.value for verdict_word in Conclusion])
     ratio = serializers.FloatField(help_text="Of this line's value over the baseline's")
     low = serializers.FloatField(allow_null=True, help_text="95 %; null: the error is unknown")
     high = serializers.FloatField(allow_null=True)
@@ -73,7 +73,7 @@ class LineSerializer(serializers.Serializer[JsonObject]):
     host = serializers.IntegerField()
     stage = serializers.CharField(help_text="Empty: as built")
     design = serializers.ChoiceField(
-        choices=[one.value for one in Order],
+        choices=[order.value for order in Order],
         allow_null=True,
         help_text="How both were built and measured; null: the baseline",
     )
@@ -153,7 +153,7 @@ class FallSerializer(serializers.Serializer[JsonObject]):
 
 
 class FullSerializer(serializers.Serializer[JsonObject]):
-    station = serializers.ChoiceField(choices=[one.value for one in Full])
+    station = serializers.ChoiceField(choices=[full.value for full in Full])
     device = serializers.CharField(help_text="The disk where most wait; empty: no single one")
     outstanding = serializers.IntegerField(help_text="The deepest")
     says = serializers.CharField()
@@ -219,9 +219,9 @@ KNOWN_PARAMETERS = {
 _PARAMETERS_TEXT = f"there are {', '.join(sorted(KNOWN_PARAMETERS))}"
 
 
-def _id_parameter(name: str, says: str, *, many: bool = False) -> OpenApiParameter:
+def _id_parameter(name: str, description: str, *, many: bool = False) -> OpenApiParameter:
     return OpenApiParameter(
-        name, OpenApiTypes.INT, many=many, required=name == "campaign", description=says
+        name, OpenApiTypes.INT, many=many, required=name == "campaign", description=description
     )
 
 
@@ -271,23 +271,23 @@ class Verdicts(SingleAnswerViewSet[Any]):
         """
         query = _valid_query(request)
         try:
-            wanted = request_params.line_filter(query)
+            line_filter = request_params.line_filter(query)
             baseline = baselines.requested_baseline(query)
-            if not wanted.campaigns:
+            if not line_filter.campaigns:
                 raise ValidationError({"campaign": ["Name at least one."]})
-            lines = lines_of(request.user, wanted)
+            lines = lines_of(request.user, line_filter)
             metric = request_params.requested_metric(query)
-            found = answers_of(lines, metric, baseline)
+            answers = answers_of(lines, metric, baseline)
         except BadRequest as error:
             raise _as_validation_error(error) from None
         factors = factors_of(lines, metric)
-        told = [_effect_json(one, by.metric) for by in factors for one in by.effects]
-        without = [said for by in factors for said in by.omissions]
-        curves = [_curve_json(one) for one in single_line_summary.summarize_curves(lines)]
-        noted = dismissals.notes_of_answers(request.user, found)
-        results = [_answer_json(one, said) for one, said in zip(found, noted, strict=True)]
+        effects = [_effect_json(effect, by.metric) for by in factors for effect in by.effects]
+        without = [sentence for by in factors for sentence in by.omissions]
+        curves = [_curve_json(line) for line in single_line_summary.summarize_curves(lines)]
+        noted = dismissals.notes_of_answers(request.user, answers)
+        results = [_answer_json(answer, note) for answer, note in zip(answers, noted, strict=True)]
         return Response(
-            {"results": results, "curves": curves, "effects": told, "effects_without": without}
+            {"results": results, "curves": curves, "effects": effects, "effects_without": without}
         )
 
     @extend_schema(**NOTE_SCHEMA)
@@ -296,8 +296,8 @@ class Verdicts(SingleAnswerViewSet[Any]):
         """Say that an answer of this campaign does not matter, and why. Pages fold it away while it says the same."""
         return self._record_note(
             request,
-            lambda row, one, sent: dismissals.dismiss_answer(
-                one, row, requesting_user(request), sent["answer"], sent["note"]
+            lambda row, answer, values: dismissals.dismiss_answer(
+                answer, row, requesting_user(request), values["answer"], values["note"]
             ),
         )
 
@@ -306,19 +306,21 @@ class Verdicts(SingleAnswerViewSet[Any]):
     def take_back(self, request: Request, pk: str | None = None) -> Response:
         """Say that it matters after all, and why."""
         return self._record_note(
-            request, lambda row, one, sent: dismissals.restore_answer(one, sent["note"])
+            request, lambda row, answer, values: dismissals.restore_answer(answer, values["note"])
         )
 
     def _record_note(
         self, request: Request, act: Callable[[Campaign, Answer, dict[str, str]], None]
     ) -> Response:
         row = self.get_object()
-        sent = NotedAnswerSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        told: dict[str, str] = sent.validated_data
+        serializer = NotedAnswerSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values: dict[str, str] = serializer.validated_data
         try:
-            one = dismissals.find_answer(request.user, row, _valid_query(request), told["answer"])
-            act(row, one, told)
+            answer = dismissals.find_answer(
+                request.user, row, _valid_query(request), values["answer"]
+            )
+            act(row, answer, values)
         except BadRequest as error:
             raise _as_validation_error(error) from None
         except dismissals.UnknownAnswer as error:
@@ -327,8 +329,8 @@ class Verdicts(SingleAnswerViewSet[Any]):
             raise Conflict(error.messages[0]) from None
         except Refused as error:
             raise ValidationError(errors_by_field(error, "note")) from None
-        [said] = dismissals.notes_of_answers(request.user, [one])
-        return Response(_answer_json(one, said))
+        [note] = dismissals.notes_of_answers(request.user, [answer])
+        return Response(_answer_json(answer, note))
 
 
 def _valid_query(request: Request) -> QueryDict:
@@ -340,58 +342,58 @@ def _valid_query(request: Request) -> QueryDict:
 
 
 def _as_validation_error(error: BadRequest) -> ValidationError:
-    name, _, said = str(error).partition(": ")
-    return ValidationError({name: [said]})
+    name, _, message = str(error).partition(": ")
+    return ValidationError({name: [message]})
 
 
-def _curve_json(one: single_line_summary.LineSummary) -> JsonObject:
-    group, known, full = one.group, one.answer, one.full
+def _curve_json(line: single_line_summary.LineSummary) -> JsonObject:
+    group, curve, full = line.group, line.answer, line.full
     return {
         "workload": group.workload_name,
-        "name": one.label,
-        "key": ".".join(letter + told for letter, told in baselines.line_parts(group).items()),
+        "name": line.label,
+        "key": ".".join(letter + part for letter, part in baselines.line_parts(group).items()),
         "campaign": group.campaign,
         "topology": group.topology,
         "host": group.host,
         "stage": group.stage,
-        "knee": asdict(known.knee) if known.knee else None,
-        "cap": asdict(known.cap) if known.cap else None,
-        "fall": asdict(known.collapse) if known.collapse else None,
+        "knee": asdict(curve.knee) if curve.knee else None,
+        "cap": asdict(curve.cap) if curve.cap else None,
+        "fall": asdict(curve.collapse) if curve.collapse else None,
         "full": full
         and {
             "station": full.full,
             "device": full.device,
             "outstanding": full.depth,
-            "says": full_stations.full_station_text(full, known.cap),
+            "says": full_stations.full_station_text(full, curve.cap),
         },
         "says": line_analysis.curve_answer_text(group),
     }
 
 
-def _effect_json(one: matrix.NotableEffect, metric: str) -> JsonObject:
-    said = one.effect
+def _effect_json(row: matrix.NotableEffect, metric: str) -> JsonObject:
+    effect = row.effect
     return {
         "metric": metric,
-        "levels": dict(said.levels),
-        "ratio": said.ratio,
-        "low": said.low,
-        "high": said.high,
-        "runs": list(one.runs),
+        "levels": dict(effect.levels),
+        "ratio": effect.ratio,
+        "low": effect.low,
+        "high": effect.high,
+        "runs": list(row.runs),
     }
 
 
-def _answer_json(one: Answer, noted: DismissalNote) -> JsonObject:
+def _answer_json(answer: Answer, noted: DismissalNote) -> JsonObject:
     return {
         "key": noted.key,
         "dismissed": _dismissal_json(noted),
-        "workload": one.title,
-        "where": one.scope,
-        "metric": one.metric,
-        "unit": one.unit,
-        "lower_is_better": one.lower_is_better,
-        "so_far": not one.is_over,
-        "says": [said.full_text for said in sentences(one)],
-        "lines": [_line_json(one, row) for row in one.rows],
+        "workload": answer.title,
+        "where": answer.scope,
+        "metric": answer.metric,
+        "unit": answer.unit,
+        "lower_is_better": answer.lower_is_better,
+        "so_far": not answer.is_over,
+        "says": [sentence.full_text for sentence in sentences(answer)],
+        "lines": [_line_json(answer, row) for row in answer.rows],
     }
 
 
@@ -431,11 +433,11 @@ def _line_json(answer: Answer, row: Row) -> JsonObject:
 
 def _points_json(answer: Answer, row: Row, against: Comparison) -> list[JsonObject]:
     lines = (answer.baseline.group, row.group)
-    found = []
+    points = []
     for depth, point in against.points.items():
         assert point.values is not None
         runs = [s.run for line in lines for s in line.samples if (s.outstanding or 0) == depth]
-        found.append(
+        points.append(
             {
                 "outstanding": depth or None,
                 "baseline_value": point.values[0],
@@ -444,17 +446,17 @@ def _points_json(answer: Answer, row: Row, against: Comparison) -> list[JsonObje
                 **_verdict_json(point),
             }
         )
-    return found
+    return points
 
 
-def _verdict_json(one: Verdict) -> JsonObject:
+def _verdict_json(verdict: Verdict) -> JsonObject:
     return {
-        "verdict": one.conclusion,
-        "ratio": one.ratio,
-        "low": one.low,
-        "high": one.high,
-        "least_repeats": one.repeats[0],
-        "most_repeats": one.repeats[1],
-        "reason": one.reason,
-        "repeats_needed": one.more_repeats,
+        "verdict": verdict.conclusion,
+        "ratio": verdict.ratio,
+        "low": verdict.low,
+        "high": verdict.high,
+        "least_repeats": verdict.repeats[0],
+        "most_repeats": verdict.repeats[1],
+        "reason": verdict.reason,
+        "repeats_needed": verdict.more_repeats,
     }

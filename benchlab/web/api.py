@@ -62,14 +62,14 @@ class Deleted(APIException):
 
 
 def problem_response(error: Exception, context: dict[str, Any]) -> Response | None:
-    """Every refusal as a Problem. What is not a refusal stays an exception (and a 500)."""
+    """Return a Problem for each refusal; None for other exceptions, which become a 500."""
     if isinstance(error, DjangoValidationError):
         error = ValidationError(errors_by_field(error))
     # the JSON parser's, thousands of brackets deep
     if isinstance(error, RecursionError):
         error = ParseError("The JSON is nested too deeply.")
-    if said := conflicts.conflict_message(error):
-        error = Conflict(said)
+    if message := conflicts.conflict_message(error):
+        error = Conflict(message)
     if isinstance(error, Http404 | NotFound) and (deleted := _deleted_row(context)):
         error = Deleted(deleted.message)
     response = exception_handler(error, context)
@@ -101,20 +101,23 @@ def _deleted_row(context: dict[str, Any]) -> deleted_rows.DeletedRow | None:
 
 
 def errors_by_field(error: DjangoValidationError, field: str = "") -> dict[str, list[str]]:
-    """By field, as a Problem gives them; `field` is the one that an error without any is about."""
+    """Return the messages by field, as a Problem has them; `field` is used for an error that names none."""
     if hasattr(error, "error_dict"):
-        return {"" if key == "__all__" else key: said for key, said in error.message_dict.items()}
+        return {
+            "" if key == "__all__" else key: messages
+            for key, messages in error.message_dict.items()
+        }
     return {field: error.messages}
 
 
 def _flatten_errors(data: Any, prefix: str = "") -> dict[str, list[str]]:
     """Nested DRF errors, flat: {"stack.0.kind": ["…"]}; "" is the request as a whole."""
     if isinstance(data, dict):
-        found: dict[str, list[str]] = {}
+        errors: dict[str, list[str]] = {}
         for key, value in data.items():
             name = "" if key == api_settings.NON_FIELD_ERRORS_KEY else str(key)
-            found |= _flatten_errors(value, ".".join(part for part in (prefix, name) if part))
-        return found
+            errors |= _flatten_errors(value, ".".join(part for part in (prefix, name) if part))
+        return errors
     if isinstance(data, list) and any(isinstance(item, (dict, list)) for item in data):
         return {
             k: v
@@ -170,16 +173,16 @@ class TeamField(OwnRowField[Team]):
             raise PermissionDenied(f"That needs the role {role} in team {data}.") from None
 
 
-def pop_team(user: AbstractBaseUser | AnonymousUser, sent: dict[str, Any]) -> Team:
+def pop_team(user: AbstractBaseUser | AnonymousUser, values: dict[str, Any]) -> Team:
     """The team that was asked for with Whose, taken out of what was sent; else the pages'. Raises PermissionDenied."""
-    return sent.pop("team", None) or owning_team(user)
+    return values.pop("team", None) or owning_team(user)
 
 
-def without_team(row: Any, sent: dict[str, Any]) -> dict[str, Any]:
+def without_team(row: Any, values: dict[str, Any]) -> dict[str, Any]:
     """Values that were sent to change a row, without its team. Raises ValidationError for another one."""
-    if sent.pop("team", row.team) != row.team:
+    if values.pop("team", row.team) != row.team:
         raise ValidationError({"team": ["Its team cannot be changed; create another one there."]})
-    return sent
+    return values
 
 
 class FiniteFloatField(serializers.FloatField):
@@ -244,10 +247,10 @@ class TeamViewSet(viewsets.GenericViewSet[M]):
             self.get_object()
         if request.method == "POST" and (key := request.headers.get(IDEMPOTENCY)) is not None:
             once = IdempotentRequest(request, key)
-            known = once.claim_key()
+            stored = once.claim_key()
             self.idempotent_request = once
-            if known is not None:
-                raise ReplayedResponse(known)
+            if stored is not None:
+                raise ReplayedResponse(stored)
         unknown_fields.reject_unknown_fields(request, self)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -263,22 +266,22 @@ class TeamViewSet(viewsets.GenericViewSet[M]):
     def finalize_response(
         self, request: Request, response: Any, *args: Any, **kwargs: Any
     ) -> Response:
-        said = super().finalize_response(request, response, *args, **kwargs)
-        if self.idempotent_request and isinstance(said, Response):
-            self.idempotent_request.store_response(said)
-        if self.action in ("list", "retrieve") and said.status_code == 200:
-            said.add_post_render_callback(lambda made: _not_modified_or(request, made))
-        return said
+        final = super().finalize_response(request, response, *args, **kwargs)
+        if self.idempotent_request and isinstance(final, Response):
+            self.idempotent_request.store_response(final)
+        if self.action in ("list", "retrieve") and final.status_code == 200:
+            final.add_post_render_callback(lambda rendered: _not_modified_or(request, rendered))
+        return final
 
     def get_serializer(self, *args: Any, **kwargs: Any) -> Any:
-        """With the fields that were asked for and no others. Raises ValidationError."""
-        made: Any = super().get_serializer(*args, **kwargs)
+        """Return the serializer with the requested fields only. Raises ValidationError."""
+        serializer: Any = super().get_serializer(*args, **kwargs)
         if (
             allows_field_selection(self)
-            and (asked := self.request.query_params.get(FIELDS_PARAMETER)) is not None
+            and (names := self.request.query_params.get(FIELDS_PARAMETER)) is not None
         ):
-            select_fields(getattr(made, "child", made), asked)
-        return made
+            select_fields(getattr(serializer, "child", serializer), names)
+        return serializer
 
     def get_queryset(self) -> QuerySet[M]:
         queryset = super().get_queryset()
@@ -287,9 +290,9 @@ class TeamViewSet(viewsets.GenericViewSet[M]):
         if self.action == "list" and isinstance(queryset, OwnedQuerySet):
             queryset = self._listed_rows(queryset).teams_first()
         if self.library and self.request.method in SAFE_METHODS:
-            asked = self.request.query_params
-            named = "true" if filters.PARENT_PARAMETERS & asked.keys() else ""
-            if self.detail or asked.get(filters.LIBRARY, named).lower() == "true":
+            parameters = self.request.query_params
+            default = "true" if filters.PARENT_PARAMETERS & parameters.keys() else ""
+            if self.detail or parameters.get(filters.LIBRARY, default).lower() == "true":
                 return cast("QuerySet[M]", queryset.visible_to(self.request.user))  # type: ignore[attr-defined]
         return cast("QuerySet[M]", queryset.for_user(self.request.user))  # type: ignore[attr-defined]
 
@@ -299,12 +302,12 @@ class TeamViewSet(viewsets.GenericViewSet[M]):
         return soft_delete.owner(cast(Any, self).queryset.model) is not None
 
     def _listed_rows(self, queryset: OwnedQuerySet[M]) -> OwnedQuerySet[M]:
-        asked = self.request.query_params
+        parameters = self.request.query_params
         if not self.archives:
             return queryset
-        if asked.get(filters.ARCHIVED, "").lower() == "true":
+        if parameters.get(filters.ARCHIVED, "").lower() == "true":
             return queryset.archived()
-        return queryset if filters.PARENT_PARAMETERS & asked.keys() else queryset.current()
+        return queryset if filters.PARENT_PARAMETERS & parameters.keys() else queryset.current()
 
 
 class SingleAnswerViewSet(TeamViewSet[M]):
@@ -326,8 +329,8 @@ def _not_modified_or(request: Request, response: HttpResponseBase) -> HttpRespon
     response["ETag"] = etag
     response["Cache-Control"] = "private, no-cache"
     patch_vary_headers(response, ["Authorization", "Cookie"])
-    found: Any = get_conditional_response(request._request, etag, response=response)  # type: ignore[arg-type]
-    return cast(HttpResponseBase, found)
+    conditional: Any = get_conditional_response(request._request, etag, response=response)  # type: ignore[arg-type]
+    return cast(HttpResponseBase, conditional)
 
 
 class ReadOnlyViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, TeamViewSet[M]):

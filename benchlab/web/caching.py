@@ -17,9 +17,9 @@ class PrivateCacheMiddleware(MiddlewareMixin):
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
-        said = response.get("Cache-Control", "")
-        if not said:
+        policy = response.get("Cache-Control", "")
+        if not policy:
             patch_cache_control(response, private=True, no_store=True)
-        elif "no-store" not in said:
+        elif "no-store" not in policy:
             patch_cache_control(response, private=True)
         return response

@@ -25,15 +25,15 @@ OWNERS = ("team_id", "user_id", "by_id")
 
 
 class ConflictMiddleware(MiddlewareMixin):
-    """Of pages; the innermost, so that the audit log sees the answer."""
+    """Answers conflicts on pages. It is the innermost middleware, so that the audit log sees the response."""
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        said = conflict_message(error)
-        return render(request, "409.html", {"message": said}, status=409) if said else None
+        message = conflict_message(error)
+        return render(request, "409.html", {"message": message}, status=409) if message else None
 
 
 def conflict_message(error: Exception) -> str:
-    """For the person who was slower; "" for what is no clash."""
+    """Return the message for the slower of two people; "" for an error that is no conflict."""
     diagnosis = getattr(error.__cause__, "diag", None)
     state = getattr(diagnosis, "sqlstate", None)
     if isinstance(error, IntegrityError) and state == UNIQUE:
@@ -53,8 +53,8 @@ def _duplicate_message(diagnosis: object) -> str:
     noun = next(
         (m._meta.verbose_name for m in apps.get_models() if m._meta.db_table == table), "row"
     )
-    found = KEY.match(getattr(diagnosis, "message_detail", None) or "")
-    columns = re.findall(r"\w+", found["columns"]) if found else []
+    match = KEY.match(getattr(diagnosis, "message_detail", None) or "")
+    columns = re.findall(r"\w+", match["columns"]) if match else []
     same = [column.removesuffix("_id") for column in columns if column not in OWNERS]
     with_same = f" with the same {' and '.join(same)}" if same else ""
     return f"There is a {noun}{with_same} already: another request made it at the same moment."

@@ -94,7 +94,7 @@ class Connections:
 
     @property
     def open_streams(self) -> int:
-        return sum(one.open for one in list(self._streams.values()))
+        return sum(streams.open for streams in list(self._streams.values()))
 
     def admit(self, new: LimitedProtocol) -> bool:
         """Count a connection; one whose request is not whole makes room for it. False: all are being answered.
@@ -150,8 +150,8 @@ class LimitedProtocol(HttpToolsProtocol):
     limits: ClassVar[Limits]
     open_connections: ClassVar[Connections]
 
-    def __init__(self, *positional: Any, **named: Any) -> None:
-        super().__init__(*positional, **named)
+    def __init__(self, *positional: Any, **keywords: Any) -> None:
+        super().__init__(*positional, **keywords)
         self.address = ""
         self.awaits_body = False
         self._unfinished_bytes = 0

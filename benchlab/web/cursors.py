@@ -21,9 +21,9 @@ def sort_values(row: Model, terms: list[str]) -> list[Any]:
 
 
 def encode_cursor(place: list[Any], terms: list[str]) -> str:
-    """For the page behind the row of these values. Signed, so nobody makes one up."""
-    told = [v.isoformat() if isinstance(v, date) else v for v in place]
-    return signing.dumps([terms, told], salt=CURSOR_SALT)
+    """Return the signed cursor of the page after the row with these values."""
+    texts = [v.isoformat() if isinstance(v, date) else v for v in place]
+    return signing.dumps([terms, texts], salt=CURSOR_SALT)
 
 
 def read_page(
@@ -40,17 +40,17 @@ def read_page(
     if not cursor:
         return read(queryset, 0, size)
     place = _decode_cursor(queryset, terms, cursor)
-    found: list[Any] = []
+    entries: list[Any] = []
     for part in _index_ranges(queryset, terms[0], place[0]):
-        found += read(part.filter(_rows_behind(terms, place)), 0, size - len(found))
-        if len(found) == size:
+        entries += read(part.filter(_rows_behind(terms, place)), 0, size - len(entries))
+        if len(entries) == size:
             break
-    return found
+    return entries
 
 
 def _decode_cursor(queryset: QuerySet[Any], terms: list[str], cursor: str) -> list[Any]:
     try:
-        made_for, told = signing.loads(cursor, salt=CURSOR_SALT)
+        made_for, texts = signing.loads(cursor, salt=CURSOR_SALT)
     except signing.BadSignature:
         raise ValidationError({CURSOR: ["Give it as `next` has it; empty to begin."]}) from None
     if made_for != terms:
@@ -59,7 +59,7 @@ def _decode_cursor(queryset: QuerySet[Any], terms: list[str], cursor: str) -> li
         datetime.fromisoformat(value)
         if isinstance(value, str) and "Date" in type(_model_field(queryset, term)).__name__
         else value
-        for term, value in zip(terms, told, strict=True)
+        for term, value in zip(terms, texts, strict=True)
     ]
 
 
@@ -67,22 +67,22 @@ def _index_ranges(queryset: QuerySet[Any], term: str, value: Any) -> list[QueryS
     """The rows from the first term's value on, as ranges of an index, in order: without them it would be read from
     its start. Values that are not there are the greatest, and a range of their own."""
     name, descending = term.removeprefix("-"), term.startswith("-")
-    there = Q(**{f"{name}__isnull": False})
+    not_null = Q(**{f"{name}__isnull": False})
     if value is None:
-        return [queryset.filter(~there), *([queryset.filter(there)] if descending else [])]
+        return [queryset.filter(~not_null), *([queryset.filter(not_null)] if descending else [])]
     if descending:
         return [queryset.filter(Q(**{f"{name}__lte": value}))]
-    rest = [queryset.filter(~there)] if _model_field(queryset, term).null else []
+    rest = [queryset.filter(~not_null)] if _model_field(queryset, term).null else []
     return [queryset.filter(Q(**{f"{name}__gte": value})), *rest]
 
 
 def _rows_behind(terms: list[str], place: list[Any]) -> Q:
-    wanted, same = Q(pk__in=[]), Q()
+    behind, same = Q(pk__in=[]), Q()
     for term, value in zip(terms, place, strict=True):
         name = term.removeprefix("-")
-        wanted |= same & _values_behind(name, value, term.startswith("-"))
+        behind |= same & _values_behind(name, value, term.startswith("-"))
         same &= Q(**{f"{name}__isnull": True}) if value is None else Q(**{name: value})
-    return wanted
+    return behind
 
 
 def _values_behind(name: str, value: Any, descending: bool) -> Q:

@@ -39,10 +39,10 @@ class DeletedRow:
     def message(self) -> str:
         row = self.row
         who = f" by {row.deleted_by}" if row.deleted_by else ""
-        said = f"The {self.noun} {row} was deleted{who} on {row.deleted_at:%Y-%m-%d %H:%M} UTC"
+        sentence = f"The {self.noun} {row} was deleted{who} on {row.deleted_at:%Y-%m-%d %H:%M} UTC"
         if self.can_be_brought_back:
-            return f"{said}. It can be brought back until {self.until:%Y-%m-%d %H:%M} UTC."
-        return f"{said}, and is being removed for good."
+            return f"{sentence}. It can be brought back until {self.until:%Y-%m-%d %H:%M} UTC."
+        return f"{sentence}, and is being removed for good."
 
 
 def grace_period() -> timedelta:
@@ -61,12 +61,12 @@ def find_deleted_row(
     path = soft_delete.owner(model)
     if path is None or not str(pk).isascii() or not str(pk).isdigit() or len(str(pk)) > 18:
         return None
-    found: Any = model._base_manager.filter(pk=pk)
+    rows: Any = model._base_manager.filter(pk=pk)
     if path:
-        found = found.select_related(path)
+        rows = rows.select_related(path)
     # What is large stays where it is.
-    found = found.defer("content") if _has_content(model) else found
-    row = found.first()
+    rows = rows.defer("content") if _has_content(model) else rows
+    row = rows.first()
     for step in path.split("__") if path else ():
         row = getattr(row, step, None)
     if row is None or row.deleted_at is None or not has_role(user, row.team_id, Role.VIEWER):

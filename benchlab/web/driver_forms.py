@@ -27,12 +27,15 @@ Spec = dataclasses.Field[Any]
 def parse_option(text: str, kind: type, unit: str = "") -> Any:
     """One option value from text. Raises ValidationError naming the text."""
     try:
-        if kind is int and unit == "B" and (found := SIZE.fullmatch(text)):
-            return round(float(found[1]) * 1024 ** SCALE[found[2].lower()])
+        if kind is int and unit == "B" and (match := SIZE.fullmatch(text)):
+            return round(float(match[1]) * 1024 ** SCALE[match[2].lower()])
         return kind(text)
     except ValueError:
-        wanted = {int: "a size (4k, 1GiB)" if unit == "B" else "a whole number", float: "a number"}
-        raise ValidationError(f"{text!r} is not {wanted[kind]}.") from None
+        expected = {
+            int: "a size (4k, 1GiB)" if unit == "B" else "a whole number",
+            float: "a number",
+        }
+        raise ValidationError(f"{text!r} is not {expected[kind]}.") from None
 
 
 def option_text(value: Any, unit: str = "") -> str:
@@ -100,8 +103,8 @@ class DriverForm(forms.Form):
         self.specs = {spec.name: spec for spec in dataclasses.fields(options)}
         for spec in self.specs.values():
             self.fields[spec.name] = _form_field(spec, kinds[spec.name], sweep)
-            given = (initial or {}).get(spec.name, _default_value(spec))
-            self.initial[spec.name] = _initial_value(spec, given, sweep)
+            option_value = (initial or {}).get(spec.name, _default_value(spec))
+            self.initial[spec.name] = _initial_value(spec, option_value, sweep)
 
     def options_and_sweep(self) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         """(options, sweep) of a valid form: what has several values is the sweep, what was left empty is left out."""
@@ -152,8 +155,8 @@ def _form_field(spec: Spec, kind: Any, sweep: bool) -> forms.Field:
     if choices := meta.get("choices"):
         if not sweep:
             # A browser sends text; the driver's own check wants its kind.
-            shown = [(c, option_text(c, unit)) for c in choices]
-            return forms.TypedChoiceField(choices=shown, coerce=kind, **common)
+            choice_texts = [(c, option_text(c, unit)) for c in choices]
+            return forms.TypedChoiceField(choices=choice_texts, coerce=kind, **common)
         common["help_text"] = f"{common['help_text']}: {', '.join(map(str, choices))}".lstrip(": ")
     if kind is str and not sweep:
         return forms.CharField(**common)

@@ -56,9 +56,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if _is_api_request(request):
         title = "Service Unavailable" if missing else "Internal Server Error"
         detail = f"{missing} Try again in {RETRY_SECONDS} seconds." if missing else BROKEN
-        said = {"title": title, "status": status, "detail": detail}
+        body = {"title": title, "status": status, "detail": detail}
         answer: HttpResponse = JsonResponse(
-            said, status=status, content_type="application/problem+json"
+            body, status=status, content_type="application/problem+json"
         )
     else:
         again = request.get_full_path() if request.method in ("GET", "HEAD") else ""
@@ -80,48 +80,48 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _unreachable_service(error: BaseException | None) -> str:
-    """What the server could not reach, in words; "" when that is not why it failed."""
+    """Name the service that the server could not reach; "" if that is not why it failed."""
     if is_database_unavailable(error):
         return NO_DATABASE
     away = (redis.ConnectionError, redis.TimeoutError)
-    return NO_BROKER if any(isinstance(one, away) for one in _causes(error)) else ""
+    return NO_BROKER if any(isinstance(cause, away) for cause in _causes(error)) else ""
 
 
 def _is_api_request(request: HttpRequest) -> bool:
     return request.path.startswith("/api/") and not request.path.startswith(PAGES)
 
 
-def _error_page(request: HttpRequest, status: int, **said: object) -> HttpResponse:
+def _error_page(request: HttpRequest, status: int, **context: object) -> HttpResponse:
     """Made of the request alone: context processors would ask the session, hence the database."""
-    said["theme"] = request.COOKIES.get("theme", "")
-    return HttpResponse(loader.get_template(f"{status}.html").render(said), status=status)
+    context["theme"] = request.COOKIES.get("theme", "")
+    return HttpResponse(loader.get_template(f"{status}.html").render(context), status=status)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler400. What a BadRequest of ours names is told; what else Django found suspicious is not."""
-    said = str(exception) if isinstance(exception, BadRequest) else ""
+    message = str(exception) if isinstance(exception, BadRequest) else ""
     if isinstance(exception, DisallowedHost):
-        said = WRONG_NAME % request.META.get("HTTP_HOST", "")[:100]
+        message = WRONG_NAME % request.META.get("HTTP_HOST", "")[:100]
     if _is_api_request(request):
-        body = {"title": "Bad Request", "status": 400, "detail": said or "Not understood."}
+        body = {"title": "Bad Request", "status": 400, "detail": message or "Not understood."}
         return JsonResponse(body, status=400, content_type="application/problem+json")
-    return _error_page(request, 400, said=said)
+    return _error_page(request, 400, said=message)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Django's CSRF_FAILURE_VIEW. Behind a proxy it is mostly the proxy that says another origin than the browser."""
-    said = NOT_OURS
+    message = NOT_OURS
     if reason == REASON_NO_CSRF_COOKIE:
-        said = NO_COOKIE
+        message = NO_COOKIE
     elif reason.startswith(REASON_BAD_ORIGIN.partition("%")[0]):
         theirs = request.META.get("HTTP_ORIGIN", "")[:100]
         ours = f"{request.scheme}://{request.get_host()}"
-        said = OTHER_ORIGIN % (theirs, ours)
+        message = OTHER_ORIGIN % (theirs, ours)
         if theirs == f"https://{request.get_host()}":
-            said += NO_TLS
+            message += NO_TLS
         elif theirs != "null":
-            said += OTHER_NAME
-    answer = _error_page(request, 403, exception=said)
+            message += OTHER_NAME
+    answer = _error_page(request, 403, exception=message)
     log_response(
         "Forbidden (%s): %s",
         reason,
@@ -136,9 +136,9 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 def is_database_unavailable(error: BaseException | None) -> bool:
     """True when no connection was to be had: all of the pool are taken, or PostgreSQL takes no more, or is away."""
     return any(
-        isinstance(one, PoolTimeout)
-        or (isinstance(one, OperationalError | InterfaceError) and _is_connection_refused(one))
-        for one in _causes(error)
+        isinstance(cause, PoolTimeout)
+        or (isinstance(cause, OperationalError | InterfaceError) and _is_connection_refused(cause))
+        for cause in _causes(error)
     )
 
 

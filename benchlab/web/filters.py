@@ -32,9 +32,9 @@ ARCHIVED = "archived"
 PARENT_PARAMETERS = frozenset({"campaign", "run", "layout", "attempt"})
 
 
-def form_error(said: str) -> forms.ValidationError:
-    """In a form, `said` has what was asked for in it: django-filter takes each % of a plain message for its own."""
-    return forms.ValidationError("%(said)s", params={"said": said})
+def form_error(message: str) -> forms.ValidationError:
+    """Return an error of a form. The message may contain a person's text, so % in it must not be interpolated."""
+    return forms.ValidationError("%(said)s", params={"said": message})
 
 
 class WholeNumberField(forms.IntegerField):
@@ -62,10 +62,10 @@ class TrueOrFalseField(forms.Field):
     def to_python(self, value: Any) -> bool | None:
         if value in self.empty_values:
             return None
-        known = {"true": True, "false": False}
-        if str(value).lower() not in known:
+        values = {"true": True, "false": False}
+        if str(value).lower() not in values:
             raise form_error(f"Give true or false, not {shortened(value)}.")
-        return known[str(value).lower()]
+        return values[str(value).lower()]
 
 
 class TrueOrFalseFilter(django_filters.BooleanFilter):  # type: ignore[misc]
@@ -86,27 +86,27 @@ class StrictChoiceFilter(django_filters.ChoiceFilter):  # type: ignore[misc]
 
 
 class KnownWordFilter(django_filters.CharFilter):  # type: ignore[misc]
-    """A word of a column without choices: one of `known`, or one that rows of the person's own have.
+    """A word of a column without choices: one of `known_words`, or one that the person's own rows have.
 
     Imported results tell of tools and samplers that nobody here knows, and people name their own roles.
     """
 
-    def __init__(self, known: Callable[[], Iterable[str]] = tuple, **kwargs: Any) -> None:
+    def __init__(self, known_words: Callable[[], Iterable[str]] = tuple, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.known = known
+        self.known = known_words
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
         """Raises ValueError for a word that is nobody's; one that only these rows do not have finds nothing."""
-        found: QuerySet[Any] = super().filter(qs, value)
-        if not value or value in (known := set(self.known())) or found.exists():
-            return found
+        rows: QuerySet[Any] = super().filter(qs, value)
+        if not value or value in (words := set(self.known())) or rows.exists():
+            return rows
         every: QuerySet[Any] = self.parent.queryset
         if not super().filter(every, value).exists():
             newest = every.order_by("-pk").values_list(self.field_name, flat=True)[
                 :MAX_SAMPLED_ROWS
             ]
-            raise ValueError(unknown_word_message(value, {*newest, *known}))
-        return found
+            raise ValueError(unknown_word_message(value, {*newest, *words}))
+        return rows
 
 
 def unknown_word_message(value: object, allowed: Iterable[str]) -> str:
@@ -126,8 +126,8 @@ class StrictFilterSet(FilterSet):  # type: ignore[misc]
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Raises ValidationError for a value that its filter does not know, or that is given more than once."""
         for name, value in self.form.cleaned_data.items():
-            if len(given := self.data.getlist(name)) > 1:
-                raise ValidationError({name: [f"Given {len(given)} times; give it once."]})
+            if len(texts := self.data.getlist(name)) > 1:
+                raise ValidationError({name: [f"Given {len(texts)} times; give it once."]})
             try:
                 queryset = self.filters[name].filter(queryset, value)
             except ValueError as error:
@@ -136,8 +136,11 @@ class StrictFilterSet(FilterSet):  # type: ignore[misc]
 
     @classmethod
     def filter_for_lookup(cls, field: models.Field[Any, Any], lookup: str) -> tuple[Any, Any]:
-        found, kwargs = super().filter_for_lookup(field, lookup)
-        return StrictChoiceFilter if found is django_filters.ChoiceFilter else found, kwargs
+        filter_class, kwargs = super().filter_for_lookup(field, lookup)
+        return (
+            StrictChoiceFilter if filter_class is django_filters.ChoiceFilter else filter_class,
+            kwargs,
+        )
 
     FILTER_DEFAULTS = {
         **FilterSet.FILTER_DEFAULTS,
@@ -157,13 +160,16 @@ class StrictFilterBackend(DjangoFilterBackend):  # type: ignore[misc]
         if view.detail:
             return queryset
         chosen = self.get_filterset_class(view, queryset)
-        known = [*(chosen.base_filters if chosen else ()), *COMMON_PARAMETERS]
-        known += [LIBRARY] if view.library else []
-        known += [ARCHIVED] if view.archives else []
-        unknown = [name for name in request.query_params if name not in known]
+        parameters = [*(chosen.base_filters if chosen else ()), *COMMON_PARAMETERS]
+        parameters += [LIBRARY] if view.library else []
+        parameters += [ARCHIVED] if view.archives else []
+        unknown = [name for name in request.query_params if name not in parameters]
         if unknown:
             raise ValidationError(
-                {name: [f"No such parameter; there are {', '.join(known)}."] for name in unknown}
+                {
+                    name: [f"No such parameter; there are {', '.join(parameters)}."]
+                    for name in unknown
+                }
             )
         return super().filter_queryset(request, queryset, view)
 
@@ -172,9 +178,9 @@ class LibraryFilterBackend(BaseFilterBackend):
     """`library=true`: also the reference library's rows. Which rows these are: benchlab.web.api.TeamViewSet."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> Any:
-        asked = request.query_params.get(LIBRARY, "true")
-        if view.library and not view.detail and asked.lower() not in ("true", "false"):
-            raise ValidationError({LIBRARY: [f"Give true or false, not {shortened(asked)}."]})
+        choice = request.query_params.get(LIBRARY, "true")
+        if view.library and not view.detail and choice.lower() not in ("true", "false"):
+            raise ValidationError({LIBRARY: [f"Give true or false, not {shortened(choice)}."]})
         return queryset
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
@@ -195,9 +201,9 @@ class ArchivedFilterBackend(BaseFilterBackend):
     """`archived=true`: what is, instead of what is not. Which rows these are: benchlab.web.api.TeamViewSet."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> Any:
-        asked = request.query_params.get(ARCHIVED, "true")
-        if view.archives and not view.detail and asked.lower() not in ("true", "false"):
-            raise ValidationError({ARCHIVED: [f"Give true or false, not {shortened(asked)}."]})
+        choice = request.query_params.get(ARCHIVED, "true")
+        if view.archives and not view.detail and choice.lower() not in ("true", "false"):
+            raise ValidationError({ARCHIVED: [f"Give true or false, not {shortened(choice)}."]})
         return queryset
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
@@ -221,8 +227,8 @@ class StableOrderingFilter(OrderingFilter):
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> Any:
         if view.detail:
             return queryset
-        asked = request.query_params.get(self.ordering_param, "")
-        terms = [term.strip() for term in asked.split(",") if term.strip()]
+        ordering = request.query_params.get(self.ordering_param, "")
+        terms = [term.strip() for term in ordering.split(",") if term.strip()]
         if unknown := [term for term in terms if term not in self._terms(view)]:
             fields = ", ".join(view.ordering_fields)
             raise ValidationError(

@@ -11,12 +11,12 @@ MAX_NAME_LENGTH = 100
 
 
 def copy_name(name: str) -> str:
-    """Of a copy that a person may still name otherwise."""
+    """Suggest a name for a copy."""
     return f"Copy of {name}"[:MAX_NAME_LENGTH]
 
 
-def free_name(name: str, taken: Container[str], longest: int = MAX_NAME_LENGTH) -> str:
+def free_name(name: str, used: Container[str], longest: int = MAX_NAME_LENGTH) -> str:
     """`name`, or "name 2", … while it is taken; cut to `longest` characters."""
     later = (f" {number}" for number in itertools.count(2))
     names = (name[: longest - len(end)] + end for end in itertools.chain([""], later))
-    return next(free for free in names if free not in taken)
+    return next(free for free in names if free not in used)

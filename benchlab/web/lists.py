@@ -62,7 +62,7 @@ class SortColumn:
 
 @dataclass(frozen=True, slots=True)
 class FilteredList(Generic[R]):
-    """`rows` in order; the rest is what templates/lists/ show. `kept`: parameters that a filter leaves as they are."""
+    """Sorted `rows` and what templates/lists/ show. `other_parameters`: those that a filter does not change."""
 
     rows: R
     heads: list[ColumnHead]
@@ -79,10 +79,10 @@ class FilteredList(Generic[R]):
 
 def active_or_archived(request: HttpRequest, rows: OwnedQuerySet[M]) -> OwnedQuerySet[M]:
     """Without what is archived; with ?archived=true (lists/_archived.html) that and nothing else. Raises BadRequest."""
-    asked = request.GET.get(ARCHIVED, "")
-    if asked not in ("", "true", "false"):
-        raise BadRequest(f"{ARCHIVED}: give true or false, not {shortened(asked)}.")
-    return rows.archived() if asked == "true" else rows.current()
+    choice = request.GET.get(ARCHIVED, "")
+    if choice not in ("", "true", "false"):
+        raise BadRequest(f"{ARCHIVED}: give true or false, not {shortened(choice)}.")
+    return rows.archived() if choice == "true" else rows.current()
 
 
 def name_column(label: str = "Name", name: str = "name") -> SortColumn:
@@ -95,7 +95,7 @@ def sort_column(label: str, name: str, css: str = "") -> SortColumn:
 
 
 def key_column(label: str, key: Callable[[Any], Any], css: str = "") -> SortColumn:
-    """For rows that are here: texts as people count, everything else as it is."""
+    """Return a column that sorts rows in memory, with texts in natural order."""
     return SortColumn(label, css=css, key=key)
 
 
@@ -145,20 +145,20 @@ def filter_in_memory(
     """The same for few rows that are not of one table. `finds`: the texts of a row that are looked into."""
     reject_unknown_parameters(request, SORT, FIND, *filters)
     text, sort = search_text(request), sort_parameter(request, columns)
-    found = [row for row in rows if _contains_words(finds(row), text)] if text else list(rows)
+    matching = [row for row in rows if _contains_words(finds(row), text)] if text else list(rows)
     if sort:
         key = columns[sort.removeprefix("-")].key
         assert key is not None, "sorted_by looked"
-        found = _sort_by_key(found, key, down=sort.startswith("-"))
-    return _filtered_list(request, found, columns, text, sort, place)
+        matching = _sort_by_key(matching, key, down=sort.startswith("-"))
+    return _filtered_list(request, matching, columns, text, sort, place)
 
 
-def reject_unknown_parameters(request: HttpRequest, *known: str) -> None:
+def reject_unknown_parameters(request: HttpRequest, *allowed: str) -> None:
     """A misspelt filter would give every row. Raises BadRequest for a parameter that is none of these, nor a page's."""
     for name in request.GET:
-        if name not in known and name != PAGE:
-            said = ", ".join((*known, PAGE))
-            raise BadRequest(f"{shortened(name)}: no such parameter; there are {said}.")
+        if name not in allowed and name != PAGE:
+            names = ", ".join((*allowed, PAGE))
+            raise BadRequest(f"{shortened(name)}: no such parameter; there are {names}.")
 
 
 def sort_parameter(
@@ -167,9 +167,9 @@ def sort_parameter(
     """Column of ?sort=, "-" before it for the other way round. Raises BadRequest: no column sorts so."""
     sort = request.GET.get(parameter, "")
     word = sort.removeprefix("-")
-    known = [name for name, column in columns.items() if column.is_sortable]
-    if sort and word not in known:
-        raise BadRequest(f"{parameter}: {unknown_word_message(word, known)}")
+    sortable = [name for name, column in columns.items() if column.is_sortable]
+    if sort and word not in sortable:
+        raise BadRequest(f"{parameter}: {unknown_word_message(word, sortable)}")
     return sort
 
 
@@ -200,26 +200,26 @@ def match_words(fields: Iterable[str], text: str) -> Q:
 
 def search_pattern(text: str) -> re.Pattern[str] | None:
     """Pattern of what `matching` found, in a text that is shown; None where nothing was looked for."""
-    found = sorted(search_words(text), key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, found)), re.IGNORECASE) if found else None
+    by_length = sorted(search_words(text), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, by_length)), re.IGNORECASE) if by_length else None
 
 
 def sortable_head(
     query: QueryDict,
     parameter: str,
     word: str,
-    asked: str,
+    current: str,
     label: str,
     css: str = "",
     more: str = "",
 ) -> ColumnHead:
-    """Of a column that sorts: its link sorts by it, or the other way round if it does already."""
-    down, now = asked.startswith("-"), asked.removeprefix("-") == word
-    wanted = without_parameters(query, *PAGE_PARAMETERS)
-    wanted[parameter] = f"-{word}" if now and not down else word
+    """Return the head of a sortable column. Its link sorts by it, or reverses the order that is in force."""
+    down, now = current.startswith("-"), current.removeprefix("-") == word
+    parameters = without_parameters(query, *PAGE_PARAMETERS)
+    parameters[parameter] = f"-{word}" if now and not down else word
     return ColumnHead(
         label,
-        query_address(wanted),
+        query_address(parameters),
         ("descending" if down else "ascending") if now else "",
         css,
         more,
@@ -228,14 +228,14 @@ def sortable_head(
 
 def without_parameters(query: QueryDict, *names: str) -> QueryDict:
     """A copy that can be changed."""
-    found = query.copy()
+    copy = query.copy()
     for name in names:
-        found.pop(name, None)
-    return found
+        copy.pop(name, None)
+    return copy
 
 
 def query_address(query: QueryDict) -> str:
-    """Of this page, asked like that."""
+    """Return the address of this page with other parameters."""
     return f"?{query.urlencode()}"
 
 
@@ -260,7 +260,11 @@ def _filtered_list(
             for word, column in columns.items()
         ],
         text,
-        [(name, one) for name, many in without_parameters(rest, field).lists() for one in many],
+        [
+            (name, parameter)
+            for name, many in without_parameters(rest, field).lists()
+            for parameter in many
+        ],
         f"&{rest.urlencode()}" if rest else "",
         query_address(without_parameters(rest, field)) + place,
         place,
@@ -274,8 +278,8 @@ def _column_head(
     """`by_what`: the parameter and the column's word in it."""
     if not column.is_sortable:
         return ColumnHead(column.label, css=column.css)
-    found = sortable_head(query, *by_what, sort, column.label, column.css)
-    return replace(found, url=found.url + place)
+    sortable = sortable_head(query, *by_what, sort, column.label, column.css)
+    return replace(sortable, url=sortable.url + place)
 
 
 def _order_terms(rows: QuerySet[M], column: SortColumn, sort: str) -> list[Any]:
@@ -297,17 +301,19 @@ def _always_known(rows: QuerySet[M], term: Any) -> bool:
 
 
 def _contains_words(texts: Iterable[str], text: str) -> bool:
-    """As `matching` finds."""
-    there = [one.lower() for one in texts]
-    return all(any(word.lower() in one for one in there) for word in search_words(text))
+    """True when the texts contain every word, as in `match_words`."""
+    lowered = [lower_text.lower() for lower_text in texts]
+    return all(
+        any(word.lower() in lower_text for lower_text in lowered) for word in search_words(text)
+    )
 
 
 def _sort_by_key(rows: Sequence[T], key: Callable[[T], Any], *, down: bool) -> list[T]:
     """Rows in order. What is not known is last, either way; what is equal stays in its order."""
-    told = [(key(row), row) for row in rows]
-    known = [(_comparable(value), row) for value, row in told if value not in (None, "")]
-    known.sort(key=lambda one: one[0], reverse=down)
-    return [row for _, row in known] + [row for value, row in told if value in (None, "")]
+    pairs = [(key(row), row) for row in rows]
+    comparable = [(_comparable(value), row) for value, row in pairs if value not in (None, "")]
+    comparable.sort(key=lambda pair: pair[0], reverse=down)
+    return [row for _, row in comparable] + [row for value, row in pairs if value in (None, "")]
 
 
 def _comparable(value: Any) -> Any:

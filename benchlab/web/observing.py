@@ -39,8 +39,8 @@ def observe_requests(get_response: Answer) -> Answer:
 
     def observe(request: HttpRequest) -> HttpResponseBase:
         begun = time.perf_counter()
-        said = request.headers.get(HEADER, "")
-        request_id = said if VALID_REQUEST_ID.fullmatch(said) else secrets.token_hex(8)
+        sent_id = request.headers.get(HEADER, "")
+        request_id = sent_id if VALID_REQUEST_ID.fullmatch(sent_id) else secrets.token_hex(8)
         log_context.REQUEST.set(partial(_log_ids, request, request_id))
         response = get_response(request)
         response[HEADER] = request_id
@@ -67,21 +67,21 @@ def route_class(request: HttpRequest) -> str:
 
 
 def _log_ids(request: HttpRequest, request_id: str) -> log_context.Ids:
-    """What is known by now. Nobody is looked up for it: a line about the database must not need the database."""
-    found: dict[str, int | str] = {"request_id": request_id}
-    known: dict[str, Any] = request.__dict__
+    """Return the ids known by now, without a query: a log line about the database must not need the database."""
+    ids: dict[str, int | str] = {"request_id": request_id}
+    attributes: dict[str, Any] = request.__dict__
     # The session's person, once somebody asked; a token's is put in its place by REST framework.
-    user = known.get("user")
+    user = attributes.get("user")
     if hasattr(type(user), "_wrapped"):
-        user = known.get("_cached_user")
+        user = attributes.get("_cached_user")
     if (pk := getattr(user, "pk", None)) is not None:
-        found["user"] = int(pk)
+        ids["user"] = int(pk)
     match = request.resolver_match
     if match is not None:
         noun = (match.url_name or "").partition("-")[0]
         if noun in NOUNS and str(match.kwargs.get("pk", "")).isdigit():
-            found[noun] = int(match.kwargs["pk"])
-    return found
+            ids[noun] = int(match.kwargs["pk"])
+    return ids
 
 
 @receiver(request_finished)

@@ -37,45 +37,47 @@ class ApiPagination(PageNumberPagination):
         self.terms = [str(term) for term in queryset.query.order_by]
         self.number = self._page_number(request)
         if self.number is None:
-            asked = request.query_params[CURSOR]
-            found = cursors.read_page(queryset, self.terms, asked, self.size + 1, self.read_entries)
+            cursor = request.query_params[CURSOR]
+            entries = cursors.read_page(
+                queryset, self.terms, cursor, self.size + 1, self.read_entries
+            )
             self.count = None
         else:
             start = (self.number - 1) * self.size
-            found = self.read_entries(queryset, start, start + self.size + 1)
-            if not found and self.number > 1:
+            entries = self.read_entries(queryset, start, start + self.size + 1)
+            if not entries and self.number > 1:
                 raise NotFound("There is no such page.")
-            self.count = self._total_rows(queryset, start + len(found), len(found) > self.size)
+            self.count = self._total_rows(queryset, start + len(entries), len(entries) > self.size)
         # Told by what was read to find the page, not by its rows: one of those may be gone by now.
         self.following = (
-            self.entry_position(found[self.size - 1]) if len(found) > self.size else None
+            self.entry_position(entries[self.size - 1]) if len(entries) > self.size else None
         )
-        return self.load_rows(queryset, found[: self.size])
+        return self.load_rows(queryset, entries[: self.size])
 
     def read_entries(self, queryset: Any, start: int, end: int) -> list[Any]:
         """Rows of a page from the queryset: here the rows themselves."""
         return list(queryset[start:end])
 
-    def entry_position(self, one: Any) -> list[Any]:
-        """Of what `read` gave: its values of what the list is ordered by."""
-        return cursors.sort_values(one, self.terms)
+    def entry_position(self, entry: Any) -> list[Any]:
+        """Return an entry's values of the columns that order the list."""
+        return cursors.sort_values(entry, self.terms)
 
-    def load_rows(self, queryset: Any, found: list[Any]) -> list[Any]:
-        """Of what `read` gave."""
-        return found
+    def load_rows(self, queryset: Any, entries: list[Any]) -> list[Any]:
+        """Return the rows of the entries."""
+        return entries
 
     def _page_number(self, request: Request) -> int | None:
         """The page's number; None: by cursor. Raises ValidationError or NotFound."""
-        asked = request.query_params.get("page")
+        text = request.query_params.get("page")
         if CURSOR in request.query_params:
-            if asked is not None:
+            if text is not None:
                 raise ValidationError({CURSOR: ["Give either page or cursor."]})
             return None
-        if asked is None:
+        if text is None:
             return 1
-        if not (asked.isascii() and asked.isdecimal() and int(asked[:20])):
+        if not (text.isascii() and text.isdecimal() and int(text[:20])):
             raise NotFound("Pages are numbered from 1.")
-        number = int(asked[:20])
+        number = int(text[:20])
         if number > 1 and number * self.size > MAX_NUMBERED_ROWS:
             raise ValidationError(
                 {
@@ -87,16 +89,16 @@ class ApiPagination(PageNumberPagination):
             )
         return number
 
-    def _total_rows(self, queryset: Any, seen: int, more: bool) -> int | None:
+    def _total_rows(self, queryset: Any, read: int, more: bool) -> int | None:
         """Number of rows; None: more than COUNTED."""
         if not more:
-            return seen
-        found: int = queryset.order_by()[: MAX_COUNTED_ROWS + 1].count()
-        return found if found <= MAX_COUNTED_ROWS else None
+            return read
+        count: int = queryset.order_by()[: MAX_COUNTED_ROWS + 1].count()
+        return count if count <= MAX_COUNTED_ROWS else None
 
     def get_paginated_response(self, data: Any) -> Response:
-        told = {"count": self.count, "next": self._next_url(), "previous": self._previous_url()}
-        return Response(told | {"results": data})
+        body = {"count": self.count, "next": self._next_url(), "previous": self._previous_url()}
+        return Response(body | {"results": data})
 
     def _next_url(self) -> str | None:
         if self.following is None:
@@ -118,26 +120,26 @@ class ApiPagination(PageNumberPagination):
         return replace_query_param(url, "page", self.number - 1)
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        found = super().get_paginated_response_schema(schema)
-        found["properties"]["count"] |= {
+        page_schema = super().get_paginated_response_schema(schema)
+        page_schema["properties"]["count"] |= {
             "nullable": True,
             "description": f"null when asked by cursor, and for more than {MAX_COUNTED_ROWS} rows",
         }
-        return found
+        return page_schema
 
     def get_page_size(self, request: Request) -> int:
         """Refuses what it cannot give: rows that are silently missing would be worse than an error."""
-        asked = request.query_params.get("page_size")
-        if asked is None:
+        text = request.query_params.get("page_size")
+        if text is None:
             return int(self.page_size)
-        if not (asked.isascii() and asked.isdecimal() and len(asked) < 5):
-            raise ValidationError({"page_size": [self._page_size_error(asked)]})
-        if not 1 <= int(asked) <= self.max_page_size:
-            raise ValidationError({"page_size": [self._page_size_error(asked)]})
-        return int(asked)
+        if not (text.isascii() and text.isdecimal() and len(text) < 5):
+            raise ValidationError({"page_size": [self._page_size_error(text)]})
+        if not 1 <= int(text) <= self.max_page_size:
+            raise ValidationError({"page_size": [self._page_size_error(text)]})
+        return int(text)
 
-    def _page_size_error(self, asked: str) -> str:
-        return f"Give a number from 1 to {self.max_page_size}, not {asked[:20]!r}."
+    def _page_size_error(self, text: str) -> str:
+        return f"Give a number from 1 to {self.max_page_size}, not {text[:20]!r}."
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         page, size = super().get_schema_operation_parameters(view)
@@ -155,23 +157,23 @@ class ApiPagination(PageNumberPagination):
 
 
 class SmallPagination(ApiPagination):
-    """Of rows that are large."""
+    """Pages of large rows."""
 
     page_size = 10
 
 
 class KeysFirstPagination(ApiPagination):
-    """Of rows found by way of several tables: an index alone tells which they are, then those are read."""
+    """Pages of rows that join several tables: the keys are read from an index first, then the rows."""
 
     def read_entries(self, queryset: Any, start: int, end: int) -> list[Any]:
         names = [term.removeprefix("-") for term in self.terms]
         return list(queryset.values_list("pk", *names)[start:end])
 
-    def entry_position(self, one: Any) -> list[Any]:
-        return list(one[1:])
+    def entry_position(self, entry: Any) -> list[Any]:
+        return list(entry[1:])
 
-    def load_rows(self, queryset: Any, found: list[Any]) -> list[Any]:
+    def load_rows(self, queryset: Any, entries: list[Any]) -> list[Any]:
         """Those that are still there."""
-        keys = [one[0] for one in found]
+        keys = [entry[0] for entry in entries]
         rows = {row.pk: row for row in queryset.filter(pk__in=keys).order_by()} if keys else {}
         return [rows[key] for key in keys if key in rows]

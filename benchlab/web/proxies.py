@@ -54,10 +54,10 @@ def _without_scheme(request: HttpRequest) -> str:
 def _without_address(request: HttpRequest) -> str:
     """Too few of them; a request with none is one from this machine, or of a proxy that tells nobody's."""
     proxies = settings.ALLAUTH_TRUSTED_PROXY_COUNT
-    told = request.headers.get(FOR, "")
-    if proxies and not told:
+    addresses = request.headers.get(FOR, "")
+    if proxies and not addresses:
         _warn_once(proxies)
-    count = len(told.split(",")) if told else proxies
+    count = len(addresses.split(",")) if addresses else proxies
     if count >= proxies:
         return ""
     return (

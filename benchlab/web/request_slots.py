@@ -15,5 +15,5 @@ def hold_slot(give_back: Callable[[], object]) -> None:
 
 
 def release_slot() -> None:
-    """To be called before a wait of seconds, for a host or somebody else's turn; the answer needs no place again."""
+    """Release the slot before waiting seconds for a host or for another request."""
     _give_back.get()()

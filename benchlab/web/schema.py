@@ -45,12 +45,12 @@ class ProblemSchema(AutoSchema):
             ]
         if self.method != "GET":
             return []
-        known = [
+        parameters = [
             _header_parameter(
                 "If-None-Match", "The ETag of the cached answer; 304 if it is unchanged", 200
             )
         ]
-        return [*known, *self._fields_parameter()]
+        return [*parameters, *self._fields_parameter()]
 
     def _fields_parameter(self) -> list[OpenApiParameter]:
         if not self._sparse():
@@ -80,59 +80,59 @@ class ProblemSchema(AutoSchema):
 
     def _refusals(self) -> set[str]:
         """400 wherever something is sent, 404 where a row or page is asked for, 403 and 409 where something changes."""
-        found = {"401", "406", "429"}
+        codes = {"401", "406", "429"}
         if self.method == "GET":
-            found.add("400")
+            codes.add("400")
         if self.method == "POST":
-            found |= {"400", "403", "409", "415"}
+            codes |= {"400", "403", "409", "415"}
         if self.method == "PATCH":
-            found |= {"400", "403", "409", "415"}
+            codes |= {"400", "403", "409", "415"}
         if self.method == "DELETE":
-            found |= {"403", "409"}
+            codes |= {"403", "409"}
         if self._is_list_view():
-            found |= {"400", "404"}
+            codes |= {"400", "404"}
         if "{" in self.path:
-            found.add("404")
+            codes.add("404")
             if self._archives():
-                found.add("410")
-        return found
+                codes.add("410")
+        return codes
 
 
-def add_partial_rows(result: dict[str, Any], **given: Any) -> dict[str, Any]:
+def add_partial_rows(result: dict[str, Any], **options: Any) -> dict[str, Any]:
     """A postprocessing hook: where `fields` may be asked for, a row is whole or has some of its properties."""
-    known = result["components"]["schemas"]
-    for operation in (one for path in result["paths"].values() for one in path.values()):
+    schemas = result["components"]["schemas"]
+    for operation in (method for path in result["paths"].values() for method in path.values()):
         if "fields" not in {p["name"] for p in operation.get("parameters", ())}:
             continue
         content = operation["responses"]["200"]["content"]["application/json"]
         name = content["schema"].get("$ref", "").rpartition("/")[2]
         if name.startswith("Paginated"):
-            rows = known[name]["properties"]["results"]
-            rows["items"] = _whole_or_partial(rows["items"], known)
+            rows = schemas[name]["properties"]["results"]
+            rows["items"] = _whole_or_partial(rows["items"], schemas)
         elif name:
-            content["schema"] = _whole_or_partial(content["schema"], known)
+            content["schema"] = _whole_or_partial(content["schema"], schemas)
     return result
 
 
-def add_rate_limits(result: dict[str, Any], **given: Any) -> dict[str, Any]:
+def add_rate_limits(result: dict[str, Any], **options: Any) -> dict[str, Any]:
     """A postprocessing hook: any answer to a token has what is left of its limit (throttling.py)."""
     result["components"]["headers"] = {
         name: {"description": about, "schema": {"type": "integer", "minimum": 0}}
         for name, about in LIMITS.items()
     }
-    named = {name: {"$ref": f"#/components/headers/{name}"} for name in LIMITS}
-    for operation in (one for path in result["paths"].values() for one in path.values()):
+    headers = {name: {"$ref": f"#/components/headers/{name}"} for name in LIMITS}
+    for operation in (method for path in result["paths"].values() for method in path.values()):
         for answer in operation["responses"].values():
-            answer.setdefault("headers", {}).update(named)
+            answer.setdefault("headers", {}).update(headers)
     return result
 
 
-def _whole_or_partial(whole: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+def _whole_or_partial(whole: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
     # done: another list has the same rows
     if "$ref" not in whole:
         return whole
     name = whole["$ref"].rpartition("/")[2]
-    known[f"Some{name}"] = {key: part for key, part in known[name].items() if key != "required"}
+    schemas[f"Some{name}"] = {key: part for key, part in schemas[name].items() if key != "required"}
     return {"anyOf": [whole, {"$ref": f"#/components/schemas/Some{name}"}]}
 
 

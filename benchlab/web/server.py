@@ -41,19 +41,19 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         protocol: type[LimitedProtocol] = self.config.http_protocol_class  # type: ignore[assignment]
         protocol.open_connections.ended.set()
-        for one in sockets or []:
-            if one.family == socket.AF_UNIX:
-                Path(one.getsockname()).unlink(missing_ok=True)
+        for listener in sockets or []:
+            if listener.family == socket.AF_UNIX:
+                Path(listener.getsockname()).unlink(missing_ok=True)
         await super().shutdown(sockets)
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until a signal comes. Words: those after the program's name; None: the process's own."""
     parser = argparse.ArgumentParser(prog="benchlab web")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--grace", type=int, default=GRACE_SECONDS, help="seconds")
-    options = parser.parse_args(words)
+    options = parser.parse_args(arguments)
     if listening.unix_path(options.host) and not proxy_count():
         parser.error("a Unix socket tells no client's address: set BENCHLAB_PROXIES=1")
     protocol = limited_protocol(connection_limits())
@@ -63,10 +63,10 @@ def main(words: Sequence[str] | None = None) -> int:
     counters.gauges["streams"] = lambda: protocol.open_connections.open_streams
     # The settings see by it that they are a web server's.
     import_module(APPLICATION.partition(":")[0])
-    if said := compatibility.unfit():
-        raise SystemExit(said)
+    if problem := compatibility.unfit():
+        raise SystemExit(problem)
     try:
-        made = listening.listening_sockets(options.host, options.port)
+        sockets = listening.listening_sockets(options.host, options.port)
     except OSError as error:
         parser.error(f"cannot listen on {options.host}: {error.strerror}")
     config = uvicorn.Config(
@@ -89,7 +89,7 @@ def main(words: Sequence[str] | None = None) -> int:
     # uvicorn sends itself the signal again once it has stopped.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _exit_process)
-    server.run(made or None)
+    server.run(sockets or None)
     return 0 if server.started else NOT_STARTED
 
 

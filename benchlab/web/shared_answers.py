@@ -32,8 +32,10 @@ Content = TypeVar("Content", str, bytes)
 
 def access_rights(user: AbstractBaseUser | AnonymousUser) -> Hashable:
     """All that decides what a page of a person's shows: who is equal here sees the same rows and the same buttons."""
-    known = current_roles.user_roles(user)
-    return known.site_admin, frozenset((one.team, one.role) for one in known.teams)
+    roles = current_roles.user_roles(user)
+    return roles.site_admin, frozenset(
+        (membership.team, membership.role) for membership in roles.teams
+    )
 
 
 def may_be_shared(request: HttpRequest) -> bool:
@@ -64,26 +66,26 @@ class SharedAnswers(Generic[Content]):
 
     def get_or_make(self, key: Hashable, since: float, make: Callable[[], Content]) -> Content:
         """`since`: by time.monotonic(), not in the future. What `make` raises is raised; the next one tries anew."""
-        one = self._entry(key)
-        with one.making:
-            if one.answer is None or one.began is None or one.began < since:
+        entry = self._entry(key)
+        with entry.making:
+            if entry.answer is None or entry.began is None or entry.began < since:
                 began = time.monotonic()
                 try:
-                    one.answer, one.began = make(), began
+                    entry.answer, entry.began = make(), began
                 finally:
                     # the key of an answer that fails stands there, too
                     self._trim()
-            return one.answer
+            return entry.answer
 
     def _entry(self, key: Hashable) -> _SharedAnswer[Content]:
         with self._lock:
-            one = self._kept.setdefault(key, _SharedAnswer())
+            entry = self._kept.setdefault(key, _SharedAnswer())
             self._kept.move_to_end(key)
-            return one
+            return entry
 
     def _trim(self) -> None:
         """Remove the oldest until the rest fits: who waits for one that goes here is told it all the same."""
         with self._lock:
-            size = sum(one.length for one in self._kept.values())
+            size = sum(entry.length for entry in self._kept.values())
             while self._kept and (size > self._most or len(self._kept) > MAX_ANSWERS):
                 size -= self._kept.popitem(last=False)[1].length

@@ -18,19 +18,19 @@ def allows_field_selection(view: Any) -> bool:
     return bool(view.action == "list")
 
 
-def select_fields(serializer: serializers.Serializer[Any], asked: str) -> None:
+def select_fields(serializer: serializers.Serializer[Any], names: str) -> None:
     """Only these fields, comma-separated. Raises ValidationError."""
-    wanted = {name.strip() for name in asked.split(",")} - {""}
-    known = list(serializer.fields)
-    if unknown := sorted(wanted - set(known)):
+    selected = {name.strip() for name in names.split(",")} - {""}
+    available = list(serializer.fields)
+    if unknown := sorted(selected - set(available)):
         raise ValidationError(
             {
                 FIELDS_PARAMETER: [
-                    f"No such field as {', '.join(unknown)}; there are {', '.join(known)}."
+                    f"No such field as {', '.join(unknown)}; there are {', '.join(available)}."
                 ]
             }
         )
-    if not wanted:
-        raise ValidationError({FIELDS_PARAMETER: [f"Name some of {', '.join(known)}."]})
-    for name in set(known) - wanted:
+    if not selected:
+        raise ValidationError({FIELDS_PARAMETER: [f"Name some of {', '.join(available)}."]})
+    for name in set(available) - selected:
         serializer.fields.pop(name)

@@ -32,12 +32,12 @@ def collect_static_files() -> bool:
 
 def _sources_digest() -> str:
     """A hash over names, sizes and times of all that would be collected."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for finder in get_finders():
         for name, storage in finder.list([]):
             at = Path(storage.path(name)).stat()
-            found.update(f"{name} {at.st_size} {at.st_mtime_ns}\n".encode())
-    return found.hexdigest()
+            digest.update(f"{name} {at.st_size} {at.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
 
 
 def serve_static_files(get_response: Answer) -> Answer:
@@ -49,11 +49,9 @@ def serve_static_files(get_response: Answer) -> Answer:
 
     files = ServeStaticMiddleware(never)
 
-    def serve(request: HttpRequest) -> HttpResponseBase:
+    def serve_file(request: HttpRequest) -> HttpResponseBase:
         path = request.path_info
-        found = files.find_file(path) if files.autorefresh else files.files.get(path)
-        return (
-            get_response(request) if found is None else async_to_sync(files.aserve)(found, request)
-        )
+        file = files.find_file(path) if files.autorefresh else files.files.get(path)
+        return get_response(request) if file is None else async_to_sync(files.aserve)(file, request)
 
-    return serve
+    return serve_file

@@ -102,8 +102,8 @@ class ExportThrottle(MinuteThrottle):
 
 def _record_budget(request: HttpRequest, budget: Budget) -> None:
     """The nearest of the limits that the request counts for."""
-    known: Budget | None = getattr(request, "rate_budget", None)
-    if known is None or budget.remaining < known.remaining:
+    nearest: Budget | None = getattr(request, "rate_budget", None)
+    if nearest is None or budget.remaining < nearest.remaining:
         request.rate_budget = budget  # type: ignore[attr-defined]
 
 

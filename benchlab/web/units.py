@@ -49,7 +49,7 @@ def format_size(value: float | None) -> str:
 
 
 def exact(value: float | None) -> str:
-    """For those who copy numbers: 147085877.92 -> "147 085 878", 0.000222781 -> "0.000222781"; no exponent above 1."""
+    """Format a number to be copied, without an exponent above 1: 147085877.92 -> "147 085 878"."""
     if value is None or math.isnan(value):
         return "n/a"
     if abs(value) >= 1e5 and math.isfinite(value):
@@ -68,7 +68,7 @@ def factor(ratio: float) -> str:
 
 
 def format_share(share: float) -> str:
-    """Of all: 0.123 -> "12.3 %", 0.99994 -> "99.994 %": as many digits as tell it from all and from none."""
+    """Format a share with enough digits to differ from 0 and 100 %: 0.123 -> "12.3 %", 0.99994 -> "99.994 %"."""
     rest = min(share, 1 - share)
     digits = 1 if rest >= 0.01 or rest <= 0 else min(12, 1 - math.floor(math.log10(rest * 100)))
     return f"{100 * share:.{digits}f} %"
@@ -86,7 +86,7 @@ def duration(seconds: float | None) -> str:
 
 
 def clock(seconds: float) -> str:
-    """As a watch shows what goes on just now: 72 -> "1:12", 3723 -> "1:02:03"."""
+    """Format a running time: 72 -> "1:12", 3723 -> "1:02:03"."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

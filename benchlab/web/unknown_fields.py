@@ -20,10 +20,10 @@ def reject_unknown_fields(request: Request, view: Any) -> None:
     """
     if request.method not in SENDING or not view.action or not request.content_type:
         return
-    wanted = _request_serializer(view, request.content_type)
-    found = dict(_find_unknown(wanted, request.data))
-    if found:
-        raise ValidationError({name: [says] for name, says in found.items()})
+    serializer = _request_serializer(view, request.content_type)
+    errors = dict(_find_unknown(serializer, request.data))
+    if errors:
+        raise ValidationError({name: [message] for name, message in errors.items()})
 
 
 def _request_serializer(view: Any, kind: str) -> Any:
@@ -31,29 +31,29 @@ def _request_serializer(view: Any, kind: str) -> Any:
     own = getattr(getattr(view, view.action), "kwargs", {}).get("schema")
     schema = own() if own else view.schema
     schema.view, schema.method, schema.path = view, view.request.method, view.request.path
-    taken = schema.get_request_serializer()
-    if isinstance(taken, Mapping):
-        taken = taken.get(kind.partition(";")[0].strip())
-    return taken() if isinstance(taken, type) else taken
+    serializer = schema.get_request_serializer()
+    if isinstance(serializer, Mapping):
+        serializer = serializer.get(kind.partition(";")[0].strip())
+    return serializer() if isinstance(serializer, type) else serializer
 
 
-def _find_unknown(wanted: Any, sent: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+def _find_unknown(serializer: Any, data: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
     """(where, what is said), of what is sent as an object. What is none is for the serializer to refuse."""
-    if isinstance(wanted, serializers.ListSerializer):
-        for number, one in enumerate(sent if isinstance(sent, list) else ()):
-            yield from _find_unknown(wanted.child, one, f"{prefix}{number}.")
+    if isinstance(serializer, serializers.ListSerializer):
+        for number, item in enumerate(data if isinstance(data, list) else ()):
+            yield from _find_unknown(serializer.child, item, f"{prefix}{number}.")
         return
-    if not isinstance(sent, Mapping) or not (wanted is None or _is_object(wanted)):
+    if not isinstance(data, Mapping) or not (serializer is None or _is_object(serializer)):
         return
-    fields = wanted.fields if wanted is not None else {}
+    fields = serializer.fields if serializer is not None else {}
     writable = [name for name, field in fields.items() if not field.read_only]
-    for name, value in sent.items():
+    for name, value in data.items():
         if name in fields:
             yield from _find_unknown(fields[name], value, f"{prefix}{name}.")
         else:
-            there = f"there are {', '.join(writable)}" if writable else "it takes none"
-            yield f"{prefix}{name}"[:200], f"No such field; {there}."
+            advice = f"there are {', '.join(writable)}" if writable else "it takes none"
+            yield f"{prefix}{name}"[:200], f"No such field; {advice}."
 
 
-def _is_object(wanted: Any) -> bool:
-    return isinstance(wanted, serializers.Serializer)
+def _is_object(serializer: Any) -> bool:
+    return isinstance(serializer, serializers.Serializer)

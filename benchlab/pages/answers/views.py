@@ -30,15 +30,15 @@ def dismiss_answer(request: HttpRequest, pk: int) -> HttpResponse:
         request.POST.get("note", ""),
     )
     return _record_note(
-        request, pk, lambda row, one: dismissals.dismiss_answer(one, row, by, key, note)
+        request, pk, lambda row, answer: dismissals.dismiss_answer(answer, row, by, key, note)
     )
 
 
 @require_POST
 def restore_answer(request: HttpRequest, pk: int) -> HttpResponse:
-    """Likewise."""
+    """Withdraw a dismissal; parameters as above."""
     note = request.POST.get("note", "")
-    return _record_note(request, pk, lambda row, one: dismissals.restore_answer(one, note))
+    return _record_note(request, pk, lambda row, answer: dismissals.restore_answer(answer, note))
 
 
 def _record_note(
@@ -47,11 +47,13 @@ def _record_note(
     """Raises BadRequest for an address that nobody understands."""
     row = get_object_or_404(Campaign.objects.for_user(request.user), pk=pk)
     try:
-        one = dismissals.find_answer(request.user, row, request.GET, request.POST.get("answer", ""))
-        request_notes.note_subject(
-            request, row.team_id, f"{describe_row(row)}, {dismissals.audit_text(one)}"
+        answer = dismissals.find_answer(
+            request.user, row, request.GET, request.POST.get("answer", "")
         )
-        act(row, one)
+        request_notes.note_subject(
+            request, row.team_id, f"{describe_row(row)}, {dismissals.audit_text(answer)}"
+        )
+        act(row, answer)
     except ValidationError as error:
         request_notes.mark_refused(request, error.messages[0])
         # from its top, where that is read

@@ -35,7 +35,7 @@ COLUMNS = {
 
 
 class LowercaseFilter(django_filters.CharFilter):  # type: ignore[misc]
-    """For a column that has no capitals: five times as fast as to fold the case of every row."""
+    """Filter for a column without capitals, five times as fast as folding the case of every row."""
 
     def filter(self, qs: EntryQuerySet, value: str) -> EntryQuerySet:
         return super().filter(qs, value.lower())  # type: ignore[no-any-return]
@@ -58,8 +58,8 @@ class AuditFilter(django_filters.FilterSet):  # type: ignore[misc]
 
 def filtered_entries(request: HttpRequest) -> tuple[Any, EntryQuerySet]:
     """The filter's form, and what it lets through; nothing when a filter is wrong."""
-    found = AuditFilter(request.GET, Entry.objects.to_sort_for(request.user))
-    return found.form, found.qs if found.is_valid() else Entry.objects.none()
+    filterset = AuditFilter(request.GET, Entry.objects.to_sort_for(request.user))
+    return filterset.form, filterset.qs if filterset.is_valid() else Entry.objects.none()
 
 
 @require_GET
@@ -82,15 +82,15 @@ def audit_csv(request: HttpRequest) -> HttpResponseBase:
     """Everything that the page's filter lets through, oldest first, with the seals."""
     # the page's address has its order
     lists.reject_unknown_parameters(request, lists.SORT, *AuditFilter.base_filters)
-    form, found = filtered_entries(request)
+    form, entries = filtered_entries(request)
     # an empty file would look as if nothing had happened
     if not form.is_valid():
         raise BadRequest(form.errors.as_text())
 
-    def made() -> Iterator[str]:
-        rows = found.order_by("pk").iterator(chunk_size=1000)
+    def make_csv() -> Iterator[str]:
+        rows = entries.order_by("pk").iterator(chunk_size=1000)
         return csv_lines(
             ENTRY_FIELDS, ([getattr(row, name) for name in ENTRY_FIELDS] for row in rows)
         )
 
-    return csv_response(request, made, "audit.csv")
+    return csv_response(request, make_csv, "audit.csv")

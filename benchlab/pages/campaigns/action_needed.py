@@ -37,7 +37,10 @@ TROUBLED = ~Q(access=Host.Access.DESCRIBED) & (
 
 @dataclass(slots=True)
 class DraftPlan:
-    """Of one campaign. `seconds`: until its slowest host is through; `pending` layouts are not planned yet."""
+    """The unconfirmed plan of one campaign.
+
+    `seconds`: until its slowest host has finished; `pending`: layouts without a plan yet.
+    """
 
     hosts: list[str] = field(default_factory=list)
     disks: int = 0
@@ -72,7 +75,7 @@ class SpareDisk:
 
 @dataclass(slots=True)
 class HostShortage:
-    """Of one host: disks that were marked spare and are gone, and what has too few for that or another reason."""
+    """Disks of one host that were marked spare and are missing, and the layouts that have too few disks there."""
 
     host: int
     name: str
@@ -82,7 +85,7 @@ class HostShortage:
 
 @dataclass(frozen=True, slots=True)
 class ActionNeeded:
-    """`plans`: campaign -> its plan. `asked`: layouts that ask for a person. `hosts`: those in trouble."""
+    """`plans`: by campaign. `manual_steps`: layouts that wait for a person. `hosts`: those in trouble."""
 
     plans: Mapping[int, DraftPlan]
     missing: Sequence[HostShortage]
@@ -91,7 +94,7 @@ class ActionNeeded:
 
 
 def find_action_needed(user: AbstractBaseUser | AnonymousUser) -> ActionNeeded:
-    """Two queries, whatever waits."""
+    """Find everything that needs a person, in two queries."""
     layouts: list[Any] = list(
         Layout.objects.for_user(user)
         .filter(IS_TO_COME | NEEDS_PERSON)
@@ -135,40 +138,42 @@ def _hosts_with_spares(
 
 
 def _draft_plans(drafts: Iterable[Any]) -> dict[int, DraftPlan]:
-    found: dict[int, DraftPlan] = defaultdict(DraftPlan)
+    plans: dict[int, DraftPlan] = defaultdict(DraftPlan)
     disks: dict[int, set[tuple[int, str]]] = defaultdict(set)
     takes: dict[tuple[int, int], float] = defaultdict(float)
     for row in drafts:
-        plan = found[row.campaign_id]
+        plan = plans[row.campaign_id]
         plan.hosts = sorted({*plan.hosts, row.host.name})
         plan.pending += row.planned_at is None
         plan.errors += bool(row.plan_error)
         plan.made_at = max(filter(None, (plan.made_at, row.planned_at)), default=None)
-        disks[row.campaign_id] |= {(row.host_id, one) for one in row.claimed or ()}
+        disks[row.campaign_id] |= {(row.host_id, identity) for identity in row.claimed or ()}
         takes[row.campaign_id, row.host_id] += row.expected_s + (row.seconds or 0.0)
     for (campaign, _), seconds in takes.items():
-        found[campaign].seconds = max(found[campaign].seconds, seconds)
+        plans[campaign].seconds = max(plans[campaign].seconds, seconds)
     for campaign, claimed in disks.items():
-        found[campaign].disks = len(claimed)
-    return dict(found)
+        plans[campaign].disks = len(claimed)
+    return dict(plans)
 
 
 def _host_shortages(hosts: Iterable[Any], to_come: Iterable[Layout]) -> list[HostShortage]:
-    found = {host.pk: HostShortage(host.pk, host.name) for host in hosts}
-    spares: dict[int, Counter[str]] = {pk: Counter() for pk in found}
+    shortages = {host.pk: HostShortage(host.pk, host.name) for host in hosts}
+    spares: dict[int, Counter[str]] = {pk: Counter() for pk in shortages}
     for host in hosts:
         for disk in (SpareDisk(**row) for row in host.spares):
             if disk.present:
                 spares[host.pk][disk.role] += 1
             else:
-                found[host.pk].missing_disks.append(disk)
+                shortages[host.pk].missing_disks.append(disk)
     for row in to_come:
         short = missing_roles((*row.stack, *row.stages), spares.get(row.host_id))
         lack = DiskShortage(row.campaign_id, row.campaign.name, row.topology.name, short)
         # The visits of one layout want the same.
-        if short and lack not in found[row.host_id].shortages:
-            found[row.host_id].shortages.append(lack)
-    return [one for one in found.values() if one.missing_disks or one.shortages]
+        if short and lack not in shortages[row.host_id].shortages:
+            shortages[row.host_id].shortages.append(lack)
+    return [
+        shortage for shortage in shortages.values() if shortage.missing_disks or shortage.shortages
+    ]
 
 
 def missing_roles(

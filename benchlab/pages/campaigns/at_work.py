@@ -43,19 +43,19 @@ class CampaignWork:
 
 
 def work_by_campaign(campaigns: Iterable[Campaign]) -> dict[int, CampaignWork]:
-    """Campaign -> what it does. Two queries where any runs."""
-    found: dict[int, CampaignWork] = defaultdict(CampaignWork)
+    """Return what each campaign does now, in two queries."""
+    works: dict[int, CampaignWork] = defaultdict(CampaignWork)
     ids = [campaign.pk for campaign in campaigns]
     if not ids:
-        return found
+        return works
     layouts = layout_steps.annotate_work(Layout.objects.holding().filter(campaign__in=ids))
     for work in layout_steps.layouts_at_work(layouts.select_related("host", "topology")):
-        found[work.layout.campaign_id].buildings.append(Building(work, _step_text(work)))
+        works[work.layout.campaign_id].buildings.append(Building(work, _step_text(work)))
     attempts = Attempt.objects.filter(run__campaign__in=ids, phase__in=MEASURING)
-    for one in attempts.select_related("run__host", "run__topology", "run__workload"):
-        measuring = Measuring(one, points.describe_point(one.run.point), one.started_at)
-        found[one.run.campaign_id].measurings.append(measuring)
-    return found
+    for attempt in attempts.select_related("run__host", "run__topology", "run__workload"):
+        measuring = Measuring(attempt, points.describe_point(attempt.run.point), attempt.started_at)
+        works[attempt.run.campaign_id].measurings.append(measuring)
+    return works
 
 
 def _step_text(work: layout_steps.LayoutWork) -> str:

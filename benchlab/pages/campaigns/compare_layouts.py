@@ -71,7 +71,7 @@ class HostChoice:
 
     @property
     def _roles(self) -> Counter[str]:
-        return Counter(one.role for one in self.devices if one.spare and one.present)
+        return Counter(device.role for device in self.devices if device.spare and device.present)
 
 
 def _role_counts(roles: Counter[str]) -> str:
@@ -92,13 +92,13 @@ class ChosenHosts:
 
     @property
     def hosts(self) -> list[Host]:
-        return [one.host for one in self.choices]
+        return [choice.host for choice in self.choices]
 
     @property
     def spares(self) -> str:
         """Spare disks that each of them has, in words."""
         return _role_counts(
-            fitted_topologies.common_disks(one.host_and_devices for one in self.choices)
+            fitted_topologies.common_disks(choice.host_and_devices for choice in self.choices)
         )
 
 
@@ -113,14 +113,14 @@ class LayoutCard:
     def layers(self) -> list[str]:
         """The top one first, each with what says most of it."""
         stack = reversed(self.fitting.shape.stack)
-        return [_layer_summary(registry.layer(one["kind"]), one["options"]) for one in stack]
+        return [_layer_summary(registry.layer(layer["kind"]), layer["options"]) for layer in stack]
 
     @property
     def disk_classes(self) -> list[str]:
         """Classes of its disks, as many as fit a card."""
         wants = self.fitting.shape.wants.items()
-        found = ["use ssd" if role in FAST_ROLES else "use" for role, n in wants for _ in range(n)]
-        return found[:MAX_DRAWN_DISKS]
+        classes = ["use ssd" if role in FAST_ROLES else "use" for role, n in wants for _ in range(n)]
+        return classes[:MAX_DRAWN_DISKS]
 
 
 def _layer_summary(driver: Layer[Any], options: Mapping[str, Any]) -> str:
@@ -134,7 +134,7 @@ class CompareForm(forms.Form):
         error_messages={"required": f"Tick {MIN_LAYOUTS} to {MAX_LAYOUTS} layouts."}
     )
     matters = forms.ChoiceField(
-        choices=[(one.slug, one.name) for one in workload_goals.WORKLOAD_GOALS.values()]
+        choices=[(matter.slug, matter.name) for matter in workload_goals.WORKLOAD_GOALS.values()]
     )
     repeats = forms.TypedChoiceField(
         choices=list(REPEATS.items()),
@@ -144,7 +144,9 @@ class CompareForm(forms.Form):
     )
     time = forms.ChoiceField(
         label="Time a point",
-        choices=[(one.slug, one.says) for one in workload_goals.RUN_LENGTHS.values()],
+        choices=[
+            (time_choice.slug, time_choice.says) for time_choice in workload_goals.RUN_LENGTHS.values()
+        ],
         initial="usual",
     )
     depths = forms.CharField(
@@ -158,9 +160,11 @@ class CompareForm(forms.Form):
 
     def __init__(self, fittings: Sequence[FittedTopology], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        offered = self.fields["layouts"]
-        assert isinstance(offered, forms.MultipleChoiceField)
-        offered.choices = [(one.shape.slug, one.shape.name) for one in fittings if not one.error]
+        layouts = self.fields["layouts"]
+        assert isinstance(layouts, forms.MultipleChoiceField)
+        layouts.choices = [
+            (fitting.shape.slug, fitting.shape.name) for fitting in fittings if not fitting.error
+        ]
 
     def clean_layouts(self) -> list[str]:
         chosen = list(dict.fromkeys(self.cleaned_data["layouts"]))
@@ -173,17 +177,17 @@ class CompareForm(forms.Form):
     def clean_depths(self) -> list[int]:
         words = self.cleaned_data["depths"].replace(",", " ").split()
         numbers = {parse_row_id(word) for word in words}
-        found = sorted(number for number in numbers if number is not None)
-        if len(found) < len(numbers):
+        depths = sorted(number for number in numbers if number is not None)
+        if len(depths) < len(numbers):
             raise ValidationError("Give whole numbers, separated by commas: 1, 2, 4.")
-        if not found or found[0] < 1 or found[-1] > MAX_DEPTH or len(found) > MAX_DEPTHS:
+        if not depths or depths[0] < 1 or depths[-1] > MAX_DEPTH or len(depths) > MAX_DEPTHS:
             raise ValidationError(f"Give 1 to {MAX_DEPTHS} numbers from 1 to {MAX_DEPTH}.")
-        return found
+        return depths
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Wish of the form: nothing of it is stored yet. The hosts are of one team."""
+    """The comparison that the form describes; nothing of it is stored yet. The hosts are of one team."""
 
     hosts: list[Host]
     fittings: list[FittedTopology]
@@ -192,7 +196,9 @@ class Comparison:
 
     @property
     def disk_count(self) -> int:
-        return len(frozenset[tuple[int, str]]().union(*(one.disks for one in self.fittings)))
+        return len(
+            frozenset[tuple[int, str]]().union(*(fitting.disks for fitting in self.fittings))
+        )
 
     @property
     def host_names(self) -> str:
@@ -203,30 +209,32 @@ class Comparison:
 def compare_layouts(request: HttpRequest) -> HttpResponse:
     """GET with ?host= offers that host's layouts, with ?also= those that fit further ones, too; POST estimates, and
     with `create` makes the campaign."""
-    given = request.POST if request.method == "POST" else request.GET
+    parameters = request.POST if request.method == "POST" else request.GET
     choices = _host_choices(request.user)
-    chosen = _choose_hosts(choices, given.get("host", ""), given.getlist("also"))
+    chosen = _choose_hosts(choices, parameters.get("host", ""), parameters.getlist("also"))
     fittings = (
-        fitted_topologies.fit_topologies([one.host_and_devices for one in chosen.choices])
+        fitted_topologies.fit_topologies([choice.host_and_devices for choice in chosen.choices])
         if chosen
         else []
     )
-    form = CompareForm(fittings, given if request.method == "POST" else None)
+    form = CompareForm(fittings, parameters if request.method == "POST" else None)
     if not form.is_bound:
-        ticked = [one.shape.slug for one in fittings if not one.error][:CHOSEN_AT_FIRST]
+        ticked = [card_fitting.shape.slug for card_fitting in fittings if not card_fitting.error][
+            :CHOSEN_AT_FIRST]
         form.initial.update(layouts=ticked, matters=next(iter(workload_goals.WORKLOAD_GOALS)))
         form = CompareForm(fittings, _initial_values(form))
-    if request.method == "POST" and (lost := _lost_hosts_message(choices, chosen, given)):
+    if request.method == "POST" and (lost := _lost_hosts_message(choices, chosen, parameters)):
         form.add_error(None, lost)
-    wish = _read_comparison(form, chosen, fittings) if chosen and form.is_valid() else None
-    if "create" in request.POST and wish:
+    comparison = _read_comparison(form, chosen, fittings) if chosen and form.is_valid() else None
+    if "create" in request.POST and comparison:
         try:
             return redirect(
-                "campaign-detail", _create_campaign(request, wish, form.cleaned_data["name"]).pk
+                "campaign-detail",
+                _create_campaign(request, comparison, form.cleaned_data["name"]).pk,
             )
         except ValidationError as error:
             form.add_error(None, ValidationError(error.messages))
-    return _comparison_page(request, form, choices, chosen, fittings, wish)
+    return _comparison_page(request, form, choices, chosen, fittings, comparison)
 
 
 def _initial_values(form: CompareForm) -> dict[str, Any]:
@@ -242,11 +250,12 @@ def _host_choices(user: AbstractBaseUser | AnonymousUser) -> list[HostChoice]:
         .annotate(busy=Exists(holding))
         .prefetch_related(Prefetch("devices", Device.objects.order_by("name")))
     )
-    found = [
+    choices = [
         HostChoice(row, list(row.devices.all()), row.busy, _unavailable_reason(row)) for row in rows
     ]
     return sorted(
-        found, key=lambda one: (bool(one.unavailable), one.spare_count == 0, one.host.name)
+        choices,
+        key=lambda choice: (bool(choice.unavailable), choice.spare_count == 0, choice.host.name),
     )
 
 
@@ -259,72 +268,85 @@ def _unavailable_reason(host: Host) -> str:
 
 
 def _choose_hosts(
-    choices: Sequence[HostChoice], asked: str, also: Sequence[str]
+    choices: Sequence[HostChoice], host_id: str, also: Sequence[str]
 ) -> ChosenHosts | None:
     """The host that was asked for, else the first with spare disks, else the first; and further ones of its team."""
-    there = [one for one in choices if not one.unavailable]
-    first = next((one for one in there if str(one.host.pk) == asked), there[0] if there else None)
+    available = [choice for choice in choices if not choice.unavailable]
+    first = next(
+        (choice for choice in available if str(choice.host.pk) == host_id),
+        available[0] if available else None,
+    )
     if first is None:
         return None
-    join = [one for one in there if one.host.team_id == first.host.team_id and one.spare_count]
-    others = [one for one in join if one is not first]
-    return ChosenHosts(first, [one for one in others if str(one.host.pk) in also], others)
+    join = [
+        choice
+        for choice in available
+        if choice.host.team_id == first.host.team_id and choice.spare_count
+    ]
+    others = [choice for choice in join if choice is not first]
+    return ChosenHosts(first, [choice for choice in others if str(choice.host.pk) in also], others)
 
 
 def _lost_hosts_message(
-    choices: Sequence[HostChoice], chosen: ChosenHosts | None, given: QueryDict
+    choices: Sequence[HostChoice], chosen: ChosenHosts | None, parameters: QueryDict
 ) -> str:
     """Sentence on hosts that were chosen and are not now, as one that does not answer any more: never are others taken
     for them. Empty: all of them are. One that the person does not see is left out.
     """
     now = {str(host.pk) for host in chosen.hosts} if chosen else set()
-    asked = {given.get("host", ""), *given.getlist("also")}
-    lost = [one for one in choices if str(one.host.pk) in asked - now]
+    requested = {parameters.get("host", ""), *parameters.getlist("also")}
+    lost = [choice for choice in choices if str(choice.host.pk) in requested - now]
     if lost:
-        said = [
-            f"{one.host} ({one.unavailable})" if one.unavailable else str(one.host) for one in lost
+        descriptions = [
+            f"{choice.host} ({choice.unavailable})" if choice.unavailable else str(choice.host)
+            for choice in lost
         ]
-        return f"Not chosen any more: {', '.join(said)}. Look at the hosts above, and at the layouts: they fit those."
+        names = ", ".join(descriptions)
+        return f"Not chosen any more: {names}. Look at the hosts above, and at the layouts: they fit those."
     first = str(chosen.first.host.pk) if chosen else ""
-    return "" if given.get("host") in (None, "", first) else "That host is not there any more."
+    return "" if parameters.get("host") in (None, "", first) else "That host is not there any more."
 
 
 def _read_comparison(
     form: CompareForm, chosen: ChosenHosts, fittings: Sequence[FittedTopology]
 ) -> Comparison:
-    told = form.cleaned_data
-    ticked = [one for one in fittings if one.shape.slug in told["layouts"]]
-    smallest = min(one.size for one in ticked)
+    values = form.cleaned_data
+    ticked = [fitting for fitting in fittings if fitting.shape.slug in values["layouts"]]
+    smallest = min(fitting.size for fitting in ticked)
     matter, time = (
-        workload_goals.WORKLOAD_GOALS[told["matters"]],
-        workload_goals.RUN_LENGTHS[told["time"]],
+        workload_goals.WORKLOAD_GOALS[values["matters"]],
+        workload_goals.RUN_LENGTHS[values["time"]],
     )
-    works = workload_goals.goal_workloads(matter, time, told["depths"], smallest)
-    return Comparison(chosen.hosts, ticked, works, told["repeats"])
+    works = workload_goals.goal_workloads(matter, time, values["depths"], smallest)
+    return Comparison(chosen.hosts, ticked, works, values["repeats"])
 
 
-def _estimate_comparison(wish: Comparison) -> Estimate:
-    """Of rows that need not be stored. Raises ValidationError."""
-    topologies = [one.topology for one in wish.fittings if one.topology]
+def _estimate_comparison(comparison: Comparison) -> Estimate:
+    """Estimate the cost of rows that need not be stored. Raises ValidationError."""
+    topologies = [
+        layout_fitting.topology for layout_fitting in comparison.fittings if layout_fitting.topology
+    ]
     workloads = [
         Workload(
             pk=-number,
-            team=wish.hosts[0].team,
+            team=comparison.hosts[0].team,
             name=work.name,
             tool=work.tool,
             options=work.options,
             sweep=work.sweep,
         )
-        for number, work in enumerate(wish.works, start=1)
+        for number, work in enumerate(comparison.works, start=1)
     ]
-    return estimate(wish.hosts, topologies, workloads, wish.repeats, ordering.RECOMMENDED)
+    return estimate(
+        comparison.hosts, topologies, workloads, comparison.repeats, ordering.RECOMMENDED
+    )
 
 
 @transaction.atomic
-def _create_campaign(request: HttpRequest, wish: Comparison, name: str) -> Campaign:
+def _create_campaign(request: HttpRequest, comparison: Comparison, name: str) -> Campaign:
     """Raises ValidationError; then nothing was stored."""
-    team, user = wish.hosts[0].team, request.user
-    topologies = [fitted_topologies.find_or_create_topology(one, user) for one in wish.fittings]
+    team, user = comparison.hosts[0].team, request.user
+    topologies = [fitted_topologies.find_or_create_topology(layout_fitting, user) for layout_fitting in comparison.fittings]
     workloads = [
         find_or_create_workload(
             team=team,
@@ -334,19 +356,19 @@ def _create_campaign(request: HttpRequest, wish: Comparison, name: str) -> Campa
             options=work.options,
             sweep=work.sweep,
         )
-        for work in wish.works
+        for work in comparison.works
     ]
-    said = _join_alternatives([str(one) for one in topologies])
-    advice = ordering.advise_order(wish.hosts, topologies, workloads, wish.repeats)
+    alternatives = _join_alternatives([str(topology) for topology in topologies])
+    advice = ordering.advise_order(comparison.hosts, topologies, workloads, comparison.repeats)
     return create_campaign(
         team=team,
         user=user,
-        name=name or f"{wish.host_names}: {said}"[:200],
-        question=f"Which is best on {wish.host_names}: {said}?",
-        hosts=wish.hosts,
+        name=name or f"{comparison.host_names}: {alternatives}"[:200],
+        question=f"Which is best on {comparison.host_names}: {alternatives}?",
+        hosts=comparison.hosts,
         topologies=topologies,
         workloads=workloads,
-        repeats=wish.repeats,
+        repeats=comparison.repeats,
         order=advice.order,
     )
 
@@ -361,12 +383,12 @@ def _comparison_page(
     choices: Sequence[HostChoice],
     chosen: ChosenHosts | None,
     fittings: Sequence[FittedTopology],
-    wish: Comparison | None,
+    comparison: Comparison | None,
 ) -> HttpResponse:
-    found, refused = None, ""
-    if wish:
+    estimate, refused = None, ""
+    if comparison:
         try:
-            found = _estimate_comparison(wish)
+            estimate = _estimate_comparison(comparison)
         except ValidationError as error:
             refused = " ".join(error.messages)
     ticked = form["layouts"].value() or []
@@ -374,11 +396,14 @@ def _comparison_page(
         "form": form,
         "choices": choices,
         "chosen": chosen,
-        "offers": [LayoutCard(one, one.shape.slug in ticked) for one in fittings],
+        "offers": [
+            LayoutCard(layout_fitting, layout_fitting.shape.slug in ticked)
+            for layout_fitting in fittings
+        ],
         "matters": workload_goals.WORKLOAD_GOALS.values(),
-        "estimate": found,
+        "estimate": estimate,
         "refused": refused,
-        "comparison": wish,
+        "comparison": comparison,
     }
     part = ""
     if request.htmx:  # type: ignore[attr-defined]

@@ -126,14 +126,14 @@ def read_log(campaign: Campaign, limit: int | None = MAX_LINES, text: str = "") 
         steps = steps.annotate(words=Cast("argv", TextField()))
         steps = steps.filter(lists.match_words(("says", "words", "stderr", *LAYOUT_NAMES), text))
     moved, more_moves = _latest_rows(moves, limit, TRANSITION_COLUMNS)
-    done, more_steps = _latest_rows(steps, limit, COMMAND_COLUMNS)
-    lines = [*map(_transition_line, moved), *map(_command_line, done)]
+    commands, more_steps = _latest_rows(steps, limit, COMMAND_COLUMNS)
+    lines = [*map(_transition_line, moved), *map(_command_line, commands)]
     lines.sort(key=lambda line: (line.at, line.key), reverse=True)
-    told = lines[:limit] if limit else lines
-    earlier = len(lines) - len(told) + more_moves + more_steps
-    if found := lists.search_pattern(text):
-        told = [replace(line, marks=found) for line in told]
-    return EventLog(told, earlier)
+    shown_lines = lines[:limit] if limit else lines
+    earlier = len(lines) - len(shown_lines) + more_moves + more_steps
+    if marks := lists.search_pattern(text):
+        shown_lines = [replace(line, marks=marks) for line in shown_lines]
+    return EventLog(shown_lines, earlier)
 
 
 def _latest_rows(
@@ -141,8 +141,8 @@ def _latest_rows(
 ) -> tuple[list[Any], int]:
     """The last ones, and how many others there are: counted only where there are any."""
     rows = query.values_list(*names, named=True)
-    found = list(rows[:limit] if limit else rows)
-    return found, query.count() - len(found) if len(found) == limit else 0
+    latest = list(rows[:limit] if limit else rows)
+    return latest, query.count() - len(latest) if len(latest) == limit else 0
 
 
 def _transition_line(row: Any) -> LogLine:
@@ -153,10 +153,10 @@ def _transition_line(row: Any) -> LogLine:
 def _command_line(row: Any) -> LogLine:
     bad = bool(row.exit_code)
     if row.ended_at is None:
-        said = "running"
+        result = "running"
     else:
-        said = f"exit {row.exit_code}" + (f": {row.stderr.strip()[-300:]}" if bad else "")
-    text = f"{row.says} ({said})"
+        result = f"exit {row.exit_code}" + (f": {row.stderr.strip()[-300:]}" if bad else "")
+    text = f"{row.says} ({result})"
     return LogLine(
         f"c{row.pk}", row.started_at, _layout_label(row), text, format_command(row.argv), bad
     )

@@ -164,10 +164,12 @@ async def _event_stream(pk: int, streams: Streams) -> AsyncIterator[bytes]:
 
 async def _wait_for_first(seconds: float, *awaited: Coroutine[Any, Any, object]) -> bool:
     """Wait for the first of them; False: none came in so many seconds."""
-    tasks = [asyncio.ensure_future(one) for one in awaited]
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in awaited]
     try:
-        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finished, _ = await asyncio.wait(
+            tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
     finally:
         for task in tasks:
             task.cancel()
-    return bool(done)
+    return bool(finished)

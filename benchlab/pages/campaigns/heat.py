@@ -132,47 +132,47 @@ class RunLine:
     runs: dict[Key, list[Any]] = field(default_factory=lambda: defaultdict(list))
 
 
-def build_heat_map(campaign: Campaign, found: Sequence[Group], query: QueryDict) -> HeatMap:
-    """`found`: the campaign's lines with the metrics of `heat_metric.names`. Two queries, however large the matrix.
+def build_heat_map(campaign: Campaign, groups: Sequence[Group], query: QueryDict) -> HeatMap:
+    """`groups`: the campaign's lines with the metrics of `heat_metric.metric_names`. It takes two queries.
 
     Raises BadRequest for an address that nobody can understand.
     """
-    choices, wanted = heat_metric.metric_choices(found), heat_metric.requested_metric(query)
-    told = heat_metric.metric_figures(
-        found, wanted if wanted in choices else next(iter(choices), "")
+    choices, requested = heat_metric.metric_choices(groups), heat_metric.requested_metric(query)
+    figures = heat_metric.metric_figures(
+        groups, requested if requested in choices else next(iter(choices), "")
     )
     runs = list(campaign.runs.order_by("position").values_list(*RUN_COLUMNS, named=True))
     folded = frozenset(request_params.id_parameters(query, FOLD))
-    columns, lines = _sort_columns(runs), _collect_lines(runs, told)
-    shown = _cell_rows(campaign, lines, columns, folded, told)
-    spots = [spot for row in shown for spot, _ in row if spot]
-    scale = Scale.from_spots(told.name, told.unit, spots)
+    columns, lines = _sort_columns(runs), _collect_lines(runs, figures)
+    cell_rows = _cell_rows(campaign, lines, columns, folded, figures)
+    spots = [spot for row in cell_rows for spot, _ in row if spot]
+    scale = Scale.from_spots(figures.name, figures.unit, spots)
     one_host = len({line.host for line in lines}) == 1
     rest = without_parameters(query, *LIVE_PARAMETERS)
     return HeatMap(
-        name=told.name,
-        title=metric_naming.metric_title(told.name),
-        better=_better_direction(told),
+        name=figures.name,
+        title=metric_naming.metric_title(figures.name),
+        better=_better_direction(figures),
         low=scale.with_unit(scale.low),
         high=scale.with_unit(scale.high),
         shaky=any(spot.differ for spot in spots),
         host=lines[0].host if one_host else "",
-        tabs=[_metric_tab(rest, name, words, told.name) for name, words in choices.items()],
+        tabs=[_metric_tab(rest, name, words, figures.name) for name, words in choices.items()],
         spans=[_workload_span(rest, pk, some, folded) for pk, some in columns.items()],
-        rows=_heat_rows(lines, shown, scale, one_host, _legend_keys(found)),
+        rows=_heat_rows(lines, cell_rows, scale, one_host, _legend_keys(groups)),
     )
 
 
-def _better_direction(told: MetricFigures) -> str:
-    lower = told.lower_is_better
+def _better_direction(figures: MetricFigures) -> str:
+    lower = figures.lower_is_better
     return "" if lower is None else f"{'lower' if lower else 'higher'} is better"
 
 
 def _sort_columns(runs: Iterable[Any]) -> Columns:
-    """In the order of names and of values, however the runs were shuffled."""
+    """Return the columns in the order of names and of values, however the runs were shuffled."""
     by_key = {_column_key(run): run for run in runs}
 
-    def place(item: tuple[Key, Any]) -> tuple[Any, ...]:
+    def column_rank(item: tuple[Key, Any]) -> tuple[Any, ...]:
         run = item[1]
         return (
             natural_key(run.workload__name.lower()),
@@ -180,24 +180,24 @@ def _sort_columns(runs: Iterable[Any]) -> Columns:
             points.point_rank(run.point),
         )
 
-    found: dict[int, dict[Key, Any]] = defaultdict(dict)
-    for key, run in sorted(by_key.items(), key=place):
-        found[run.workload_id][key] = run
-    return found
+    columns: dict[int, dict[Key, Any]] = defaultdict(dict)
+    for key, run in sorted(by_key.items(), key=column_rank):
+        columns[run.workload_id][key] = run
+    return columns
 
 
 def _column_key(run: Any) -> Key:
     return run.workload_id, matrix.json_key(run.point)
 
 
-def _collect_lines(runs: Iterable[Any], told: MetricFigures) -> list[RunLine]:
-    """By names as people count, then in the order of time."""
-    found: dict[tuple[Any, ...], RunLine] = {}
+def _collect_lines(runs: Iterable[Any], figures: MetricFigures) -> list[RunLine]:
+    """Return the lines in the natural order of their names, then in the order of time."""
+    lines: dict[tuple[Any, ...], RunLine] = {}
     for run in runs:
-        layout, bad = (run.host_id, run.topology_id), run.pk in told.degraded
+        layout, bad = (run.host_id, run.topology_id), run.pk in figures.degraded
         new = RunLine(run.host__name, run.topology__name, run.stage, layout, bad)
-        found.setdefault((*layout, run.stage, bad), new).runs[_column_key(run)].append(run)
-    return sorted(found.values(), key=_line_rank)
+        lines.setdefault((*layout, run.stage, bad), new).runs[_column_key(run)].append(run)
+    return sorted(lines.values(), key=_line_rank)
 
 
 def _line_rank(line: RunLine) -> tuple[Any, ...]:
@@ -215,14 +215,14 @@ def _cell_rows(
     lines: Iterable[RunLine],
     columns: Columns,
     folded: Collection[int],
-    told: MetricFigures,
+    figures: MetricFigures,
 ) -> list[CellRow]:
     latest = latest_attempts().filter(run__campaign=campaign).order_by()
     states = {run: end or at for run, end, at in latest.values_list("run_id", "outcome", "phase")}
-    lower = bool(told.lower_is_better)
+    lower = bool(figures.lower_is_better)
     return [
         _cells_in_columns(
-            {key: _point_spot(campaign, runs, told, states) for key, runs in line.runs.items()},
+            {key: _point_spot(campaign, runs, figures, states) for key, runs in line.runs.items()},
             columns,
             folded,
             lower,
@@ -234,14 +234,14 @@ def _cell_rows(
 def _cells_in_columns(
     spots: Mapping[Key, Spot], columns: Columns, folded: Collection[int], lower: bool
 ) -> CellRow:
-    found: CellRow = []
+    cells: CellRow = []
     for pk, some in columns.items():
         if _is_folded(pk, some, folded):
-            there = [spots[key] for key in some if key in spots]
-            found.append((heat_cells.best_spot(there, lower), len(some)))
+            existing = [spots[key] for key in some if key in spots]
+            cells.append((heat_cells.best_spot(existing, lower), len(some)))
         else:
-            found += [(spots.get(key), 0) for key in some]
-    return found
+            cells += [(spots.get(key), 0) for key in some]
+    return cells
 
 
 def _is_folded(workload: int, columns: Mapping[Key, Any], folded: Collection[int]) -> bool:
@@ -250,33 +250,37 @@ def _is_folded(workload: int, columns: Mapping[Key, Any], folded: Collection[int
 
 
 def _point_spot(
-    campaign: Campaign, runs: Sequence[Any], told: MetricFigures, states: Mapping[int, str]
+    campaign: Campaign, runs: Sequence[Any], figures: MetricFigures, states: Mapping[int, str]
 ) -> Spot:
-    values = [told.values[run.pk] for run in runs if run.pk in told.values]
+    values = [figures.values[run.pk] for run in runs if run.pk in figures.values]
     rest = Counter(
-        _state_without_figure(run.pk, told, states) for run in runs if run.pk not in told.values
+        _state_without_figure(run.pk, figures, states)
+        for run in runs
+        if run.pk not in figures.values
     )
     return Spot(
         spread(values) if values else None,
-        next((told.differ[run.pk] for run in runs if run.pk in told.differ), None),
+        next((figures.differ[run.pk] for run in runs if run.pk in figures.differ), None),
         rest,
-        _runs_address(campaign, runs, told.name),
+        _runs_address(campaign, runs, figures.name),
         points.describe_point(runs[0].point),
     )
 
 
-def _state_without_figure(run: int, told: MetricFigures, states: Mapping[int, str]) -> str:
-    """Of a run without the figure."""
+def _state_without_figure(run: int, figures: MetricFigures, states: Mapping[int, str]) -> str:
+    """Return the state of a run that lacks the figure."""
     state = str(states.get(run, AttemptPhase.QUEUED))
-    return heat_cells.NOT_REPORTED if run in told.measured or state == Outcome.SUCCEEDED else state
+    return (
+        heat_cells.NOT_REPORTED if run in figures.measured or state == Outcome.SUCCEEDED else state
+    )
 
 
 def _runs_address(campaign: Campaign, runs: Sequence[Any], name: str) -> str:
-    """Of the run, or of the table of the point's runs."""
+    """Return the address of the run, or of the table of the point's runs."""
     first = runs[0]
     if len(runs) == 1:
         return reverse("run-detail", args=[first.pk])
-    asked = {
+    parameters = {
         "campaign_id": campaign.pk,
         "host_id": first.host_id,
         "topology_id": first.topology_id,
@@ -287,24 +291,24 @@ def _runs_address(campaign: Campaign, runs: Sequence[Any], name: str) -> str:
         "ordering": "repeat",
     }
     if campaign.source == Campaign.Source.LIBRARY:
-        asked["library"] = "true"
-    return f"{reverse('run-list')}?{urlencode(asked)}"
+        parameters["library"] = "true"
+    return f"{reverse('run-list')}?{urlencode(parameters)}"
 
 
-def _legend_keys(found: Sequence[Group]) -> dict[tuple[int, int], sparkline.LegendKey]:
-    """By host and topology. Without a marker, which tells what else differs in a chart."""
+def _legend_keys(groups: Sequence[Group]) -> dict[tuple[int, int], sparkline.LegendKey]:
+    """Return the legend keys by host and topology, without the marker that shows other differences in a chart."""
     return {
         (line.host, line.topology): replace(
             sparkline.legend_key(assign_styles([Place(*line.style_places)])[0]), mark=""
         )
-        for line in found
+        for line in groups
         if line.style_places
     }
 
 
 def _heat_rows(
     lines: Sequence[RunLine],
-    shown: Iterable[CellRow],
+    cell_rows: Iterable[CellRow],
     scale: Scale,
     one_host: bool,
     keys: Mapping[tuple[int, int], sparkline.LegendKey],
@@ -312,23 +316,23 @@ def _heat_rows(
     beside: dict[tuple[int, int], set[str]] = defaultdict(set)
     for line in lines:
         beside[line.layout].add(line.stage)
-    found = []
-    for line, row in zip(lines, shown, strict=True):
-        said = (
+    rows = []
+    for line, row in zip(lines, cell_rows, strict=True):
+        parts = (
             moments.describe_moment(line.stage, beside[line.layout]),
             "not in order" * line.degraded,
         )
         cells = [heat_cells.cell_html(spot, scale, folded) for spot, folded in row]
         host = "" if one_host else line.host
-        told = ", ".join(filter(None, said))
-        found.append(HeatRow(line.topology, host, told, cells, keys.get(line.layout)))
-    return found
+        moment = ", ".join(filter(None, parts))
+        rows.append(HeatRow(line.topology, host, moment, cells, keys.get(line.layout)))
+    return rows
 
 
 def _metric_tab(rest: QueryDict, name: str, words: str, chosen: str) -> MetricTab:
-    asked = rest.copy()
-    asked[heat_metric.HEAT] = name
-    return MetricTab(name, words, query_address(asked) + ANCHOR, name == chosen)
+    query = rest.copy()
+    query[heat_metric.HEAT] = name
+    return MetricTab(name, words, query_address(query) + ANCHOR, name == chosen)
 
 
 def _workload_span(
@@ -354,7 +358,7 @@ def _workload_span(
 
 def _fold_address(rest: QueryDict, workload: int) -> str:
     """The other way round than it is."""
-    asked, one = rest.copy(), str(workload)
-    now = asked.getlist(FOLD)
-    asked.setlist(FOLD, [pk for pk in now if pk != one] if one in now else [*now, one])
-    return query_address(asked) + ANCHOR
+    query, key = rest.copy(), str(workload)
+    now = query.getlist(FOLD)
+    query.setlist(FOLD, [pk for pk in now if pk != key] if key in now else [*now, key])
+    return query_address(query) + ANCHOR

@@ -72,12 +72,12 @@ class Scale:
     high: float
 
     @classmethod
-    def from_spots(cls, name: str, unit: str, shown: Iterable[Spot]) -> Scale:
-        medians = [spot.spread.median for spot in shown if spot.spread]
+    def from_spots(cls, name: str, unit: str, spots: Iterable[Spot]) -> Scale:
+        medians = [spot.spread.median for spot in spots if spot.spread]
         return cls(name, unit, min(medians, default=0.0), max(medians, default=0.0))
 
     def colour_step(self, value: float) -> int:
-        """By ratio, as depths double: 0 for the smallest, 8 for the largest; where all are alike the middle."""
+        """Return 0 for the smallest value to 8 for the largest, by ratio; the middle if all are alike."""
         if self.low == self.high:
             return STEPS // 2
         if self.low > 0:
@@ -87,11 +87,11 @@ class Scale:
         return round(share * (STEPS - 1))
 
     def with_unit(self, value: float) -> str:
-        """With its unit."""
+        """Format a value with its unit."""
         return si(value, shown_unit(self.name, self.unit))
 
     def without_unit(self, value: float) -> str:
-        """As a cell has it: what is counted, the head says once for all."""
+        """Format a value for a cell, without the name of what is counted: the head names it."""
         return short_si(value, shown_unit(self.name, self.unit))
 
 
@@ -102,21 +102,21 @@ def cell_html(spot: Spot | None, scale: Scale, folded: int = 0) -> SafeString:
     """
     if spot is None:
         return NO_RUN
-    says = spot_text(spot, scale)
+    title = spot_text(spot, scale)
     if folded:
-        says = f"Best of {folded} points: {spot.point}; {says}"
+        title = f"Best of {folded} points: {spot.point}; {title}"
     if spot.spread is None:
         state = _first_state(spot.states)
         css = CSS.get(state, "wait")
-        return format_html(CELL, css, spot.url, says, WORDS.get(state, state), "")
+        return format_html(CELL, css, spot.url, title, WORDS.get(state, state), "")
     css = f"c{scale.colour_step(spot.spread.median)}{' shaky' if spot.differ else ''}"
     whole = spot.spread.n == spot.run_count
     part = "" if whole else format_html(PART, spot.spread.n, spot.run_count)
-    return format_html(CELL, css, spot.url, says, scale.without_unit(spot.spread.median), part)
+    return format_html(CELL, css, spot.url, title, scale.without_unit(spot.spread.median), part)
 
 
 def spot_text(spot: Spot, scale: Scale) -> str:
-    """In full: "5.1 k IOPS, median of 3 repeats, 5 k to 5.2 k IOPS; repeats differ 1.8 ×; 1 failed"."""
+    """Describe a spot in full: "5.1 k IOPS, median of 3 repeats, 5 k to 5.2 k IOPS; repeats differ 1.8 ×; 1 failed"."""
     parts = [_spread_text(spot.spread, scale)] if spot.spread else []
     if spot.differ:
         parts.append(f"repeats differ {factor(spot.differ)}")
@@ -142,11 +142,11 @@ def _first_state(states: Counter[str]) -> str:
 
 
 def best_spot(spots: Sequence[Spot], lower_is_better: bool) -> Spot | None:
-    """Of the points of a folded workload the one with the best median; one without any says how all of them stand."""
-    told = [(spot.spread.median, spot) for spot in spots if spot.spread]
-    if told:
+    """Return the spot with the best median. Without any median, return one with the states of all runs."""
+    measured = [(spot.spread.median, spot) for spot in spots if spot.spread]
+    if measured:
         sign = 1 if lower_is_better else -1
-        return min(told, key=lambda one: sign * one[0])[1]
+        return min(measured, key=lambda pair: sign * pair[0])[1]
     if not spots:
         return None
     every = sum((spot.states for spot in spots), Counter[str]())

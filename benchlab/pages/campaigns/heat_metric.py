@@ -20,7 +20,7 @@ HEAT = "heat"
 # What may be chosen, of what there is: rates, latencies and p99, and what a tool is asked for first.
 NAMES = (
     *metric_naming.METRICS,
-    *(f"{kind}.{one}" for one in ("mean", "p99") for kind in ("lat", "clat")),
+    *(f"{kind}.{statistic}" for statistic in ("mean", "p99") for kind in ("lat", "clat")),
     *(name for name in metric_naming.FIRST_METRICS.values() if "*" not in name),
 )
 WORDS = {"mean": "Latency", "p99": "p99"}
@@ -50,10 +50,10 @@ class MetricFigures:
 
 def requested_metric(query: QueryDict) -> str:
     """The metric that the address names; "" for none. Raises BadRequest for what is not the name of a metric."""
-    wanted = query.get(HEAT, "")
-    if wanted and not metric_naming.is_metric_name(wanted):
-        raise BadRequest(f"{HEAT}: {wanted[:100]!r} is not the name of a metric")
-    return wanted
+    metric = query.get(HEAT, "")
+    if metric and not metric_naming.is_metric_name(metric):
+        raise BadRequest(f"{HEAT}: {metric[:100]!r} is not the name of a metric")
+    return metric
 
 
 def metric_names(query: QueryDict) -> frozenset[str]:
@@ -61,9 +61,9 @@ def metric_names(query: QueryDict) -> frozenset[str]:
     return frozenset(filter(None, (*NAMES, requested_metric(query))))
 
 
-def metric_choices(found: Sequence[Group]) -> dict[str, str]:
+def metric_choices(groups: Sequence[Group]) -> dict[str, str]:
     """Metric -> word, what a chart shows first first. Where none of NAMES was measured, some of what was."""
-    units = {name: unit for line in found for name, unit in line.units.items()}
+    units = {name: unit for line in groups for name, unit in line.units.items()}
     usual = [name for name in NAMES if name in units and not _has_total(name, units)]
     usual = (
         usual
@@ -71,7 +71,7 @@ def metric_choices(found: Sequence[Group]) -> dict[str, str]:
     )
     if not usual:
         return {}
-    in_order = metric_naming.order_choices(usual, found[0].tool, any(line.swept for line in found))
+    in_order = metric_naming.order_choices(usual, groups[0].tool, any(line.swept for line in groups))
     return {name: _metric_label(name) for name in in_order if name in usual}
 
 
@@ -87,18 +87,18 @@ def _metric_label(name: str) -> str:
     return WORDS[statistic] if few else metric_naming.metric_title(name)
 
 
-def metric_figures(found: Sequence[Group], name: str) -> MetricFigures:
+def metric_figures(groups: Sequence[Group], name: str) -> MetricFigures:
     """Those of the charts: of each run its last attempt that succeeded."""
-    samples = [(line, sample) for line in found for sample in line.samples]
-    told = {one.run: one.values[name] for _, one in samples if name in one.values}
+    samples = [(line, sample) for line in groups for sample in line.samples]
+    values = {sample.run: sample.values[name] for _, sample in samples if name in sample.values}
     differ: dict[int, float] = {}
-    for lines in group_by_work(found):
+    for lines in group_by_work(groups):
         differ |= ratios_by_run(lines, name)
     return MetricFigures(
         name,
-        next((line.units[name] for line in found if name in line.units), ""),
-        {run: value for run, value in told.items() if math.isfinite(value)},
+        next((line.units[name] for line in groups if name in line.units), ""),
+        {run: value for run, value in values.items() if math.isfinite(value)},
         differ,
-        frozenset(one.run for _, one in samples),
-        frozenset(one.run for line, one in samples if line.condition == DEGRADED),
+        frozenset(sample.run for _, sample in samples),
+        frozenset(sample.run for line, sample in samples if line.condition == DEGRADED),
     )

@@ -29,12 +29,12 @@ class KernelWork:
 
 
 def kernel_work(layouts: Iterable[Layout]) -> list[KernelWork]:
-    """Of those that measure, or are to."""
+    """List the kernel work of layouts that measure, or are about to."""
     ready = [row for row in layouts if row.phase == LayoutPhase.READY]
     return [
-        KernelWork(row, one["says"], one["done"], _seconds_left(row))
+        KernelWork(row, progress["says"], progress["done"], _seconds_left(row))
         for row in ready
-        for one in row.progress
+        for progress in row.progress
     ]
 
 

@@ -47,96 +47,106 @@ def latest_results(user: Person, campaigns: Sequence[Campaign]) -> Mapping[int, 
     They are annotated with `ended`. A query for what was dismissed of them, two for all that were not asked for lately,
     and four for each of those.
     """
-    said = dismissals.dismissed_by_campaign(user, [one.pk for one in campaigns])
-    keys = {_cache_key(one, said.get(one.pk, [])): one for one in campaigns}
+    dismissed = dismissals.dismissed_by_campaign(user, [campaign.pk for campaign in campaigns])
+    keys = {
+        _cache_key(campaign, dismissed.get(campaign.pk, [])): campaign for campaign in campaigns
+    }
     try:
-        known = cache.get_many(list(keys))
-        new = {key: one.pk for key, one in keys.items() if key not in known}
-        made = _compute_results(user, new, said)
-        cache.set_many(made, CACHE_SECONDS)
+        cached = cache.get_many(list(keys))
+        new = {key: campaign.pk for key, campaign in keys.items() if key not in cached}
+        computed = _compute_results(user, new, dismissed)
+        cache.set_many(computed, CACHE_SECONDS)
     except RedisError:
         return {}
-    return {keys[key].pk: told for key, told in {**known, **made}.items() if told}
+    return {keys[key].pk: result for key, result in {**cached, **computed}.items() if result}
 
 
-def _cache_key(campaign: Campaign, said: Sequence[DismissedAnswer]) -> str:
+def _cache_key(campaign: Campaign, dismissed: Sequence[DismissedAnswer]) -> str:
     """Another one as soon as a layout ends anew, and where an answer is dismissed or taken back."""
     ended = vars(campaign)["ended"]
     times = (at.timestamp() if at else 0 for at in (campaign.created_at, ended))
-    return "-".join(map(str, ("latest", campaign.pk, *times, dismissals.rows_version(said))))
+    return "-".join(map(str, ("latest", campaign.pk, *times, dismissals.rows_version(dismissed))))
 
 
 def _compute_results(
-    user: Person, keys: Mapping[str, int], said: Mapping[int, Sequence[DismissedAnswer]]
+    user: Person, keys: Mapping[str, int], dismissed: Mapping[int, Sequence[DismissedAnswer]]
 ) -> dict[str, dict[str, Any]]:
     if not keys:
         return {}
     lines: dict[int, list[Group]] = {pk: [] for pk in keys.values()}
     for line in read_groups(user, lines, names=heat_metric.NAMES):
         lines[line.campaign].append(line)
-    told = {key: _campaign_result(lines[pk], said.get(pk, [])) for key, pk in keys.items()}
-    return {key: asdict(one) if one else {} for key, one in told.items()}
+    results = {key: _campaign_result(lines[pk], dismissed.get(pk, [])) for key, pk in keys.items()}
+    return {key: asdict(result) if result else {} for key, result in results.items()}
 
 
 def _campaign_result(
-    found: Sequence[Group], said: Sequence[DismissedAnswer]
+    groups: Sequence[Group], dismissed: Sequence[DismissedAnswer]
 ) -> CampaignResult | None:
-    """Of the lines of one campaign: the first answer that is decided, else what its first line says by itself."""
-    answers = _visible_answers(answers_of(found), said)
+    """Return the first conclusive answer of a campaign, or a summary of its first line."""
+    answers = _visible_answers(answers_of(groups), dismissed)
     if answers:
-        return _comparison_result(next((one for one in answers if one.decided), answers[0]), found)
-    name = next(iter(heat_metric.metric_choices(found)), "")
-    known = [line for line in found if name in line.units and medians_of(line, name)]
-    of_one = [line for line in known if line.workload == known[0].workload]
+        return _comparison_result(
+            next((answer for answer in answers if answer.decided), answers[0]), groups
+        )
+    name = next(iter(heat_metric.metric_choices(groups)), "")
+    measured = [line for line in groups if name in line.units and medians_of(line, name)]
+    of_one = [line for line in measured if line.workload == measured[0].workload]
     return _single_line_result(of_one, name) if of_one else None
 
 
-def _visible_answers(made: Sequence[Answer], said: Sequence[DismissedAnswer]) -> list[Answer]:
-    noted = zip(made, dismissals.notes_from_rows(made, said), strict=True)
+def _visible_answers(
+    answers: Sequence[Answer], dismissed: Sequence[DismissedAnswer]
+) -> list[Answer]:
+    noted = zip(answers, dismissals.notes_from_rows(answers, dismissed), strict=True)
     return [
-        one
-        for one, of in noted
-        if dismissals.choose_presentation(of, worked_on=False) is not Presentation.LEFT_OUT
+        answer
+        for answer, note in noted
+        if dismissals.choose_presentation(note, worked_on=False) is not Presentation.LEFT_OUT
     ]
 
 
-def _comparison_result(answer: Answer, found: Sequence[Group]) -> CampaignResult:
-    said = sentences(answer)
-    told = [one for one in said if one.conclusion != Conclusion.UNKNOWN]
-    shown = (told or [one for one in said if one.exceptions] or said)[0]
+def _comparison_result(answer: Answer, groups: Sequence[Group]) -> CampaignResult:
+    candidates = sentences(answer)
+    conclusive = [
+        candidate for candidate in candidates if candidate.conclusion != Conclusion.UNKNOWN
+    ]
+    sentence = (
+        conclusive or [candidate for candidate in candidates if candidate.exceptions] or candidates
+    )[0]
     rows = list(answer.rows[:MAX_LINES])
     if all(row.against for row in rows):
         rows[-1] = answer.baseline
     return CampaignResult(
-        ", ".join(filter(None, [shown.head, shown.exceptions])),
-        CONCLUSIVE if told else NOT_CONCLUSIVE,
-        "Conclusive" if told else "Not conclusive",
+        ", ".join(filter(None, [sentence.head, sentence.exceptions])),
+        CONCLUSIVE if conclusive else NOT_CONCLUSIVE,
+        "Conclusive" if conclusive else "Not conclusive",
         _small_chart(
-            [row.group for row in rows], [row.label for row in rows], found, answer.metric
+            [row.group for row in rows], [row.label for row in rows], groups, answer.metric
         ),
     )
 
 
-def _single_line_result(known: Sequence[Group], name: str) -> CampaignResult:
+def _single_line_result(lines: Sequence[Group], name: str) -> CampaignResult:
     """Nothing to hold it against: the knee of its first line, else the best figure."""
-    names, first = line_labels(known), known[0]
+    names, first = line_labels(lines), lines[0]
     knee = line_analysis.curve_answer(first).knee
-    says = f"Knee of {names[0]}: {line_analysis.knee_text(knee)}" if knee else ""
-    repeats = max(sample.repeat for line in known for sample in line.samples)
+    knee_sentence = f"Knee of {names[0]}: {line_analysis.knee_text(knee)}" if knee else ""
+    repeats = max(sample.repeat for line in lines for sample in line.samples)
     return CampaignResult(
-        says or f"{names[0]}: {single_line_summary.best_text(first, name)}",
+        knee_sentence or f"{names[0]}: {single_line_summary.best_text(first, name)}",
         NOT_CONCLUSIVE if repeats == 1 else "",
         "1 run each" if repeats == 1 else f"{repeats} repeats",
-        _small_chart(known[:MAX_LINES], names[:MAX_LINES], known, name),
+        _small_chart(lines[:MAX_LINES], names[:MAX_LINES], lines, name),
     )
 
 
 def _small_chart(
-    lines: Sequence[Group], names: Sequence[str], found: Sequence[Group], name: str
+    lines: Sequence[Group], names: Sequence[str], groups: Sequence[Group], name: str
 ) -> sparkline.SparkChart | None:
-    """In the colours that the workload's chart has on the campaign's page."""
-    beside = [line for line in found if line.workload == lines[0].workload]
-    styles = dict(zip((one.identity for one in beside), line_styles(beside), strict=True))
+    """Draw a small chart in the colours of the workload's chart on the campaign's page."""
+    beside = [line for line in groups if line.workload == lines[0].workload]
+    styles = dict(zip((line.identity for line in beside), line_styles(beside), strict=True))
     sets = [
         sparkline.SetUp(
             label, styles[line.identity], medians_of(line, name), _drawn_knee(line, name)

@@ -46,7 +46,7 @@ class DrawnLayer:
 
 @dataclass(frozen=True, slots=True)
 class LayoutWork:
-    """`done` steps of `steps`; a teardown's are not known before: it has none. `so_far` and `left` in seconds.
+    """`steps` is empty for a teardown, whose steps are not known before.
 
     `of_layers`: how many steps each layer has, the lowest first.
     """
@@ -103,13 +103,13 @@ class LayoutWork:
         first = max(0, self.steps_done - STEPS_BEFORE)
         some = self.steps[first : self.steps_done + 1 + STEPS_AFTER]
         return [
-            CommandStep(says, format_command(argv), self._step_class(at))
-            for at, (says, argv) in enumerate(some, start=first)
+            CommandStep(description, format_command(argv), self._step_class(at))
+            for at, (description, argv) in enumerate(some, start=first)
         ]
 
     @property
     def layers(self) -> list[DrawnLayer]:
-        """As a drawing has them, the top one first; none of a plan that does not tell, and of a teardown."""
+        """Layers for a drawing, the top one first; empty for a teardown, and for a plan without step counts."""
         if not self.building or len(self.steps_by_layer) != len(self.layout.stack):
             return []
         ends = list(itertools.accumulate(self.steps_by_layer))
@@ -130,7 +130,7 @@ class LayoutWork:
 
 
 def annotate_work(rows: QuerySet[Layout]) -> QuerySet[Layout]:
-    """With all that `of` tells. The plan itself stays where it is: of the layouts at work, its steps' words come."""
+    """Annotate what `layouts_at_work` reads. Of a plan, only the texts of its steps are loaded."""
     beside = Layout.objects.filter(campaign=OuterRef("campaign"), host=OuterRef("host"))
     beside = beside.exclude(phase=LayoutPhase.DRAFT)
     before = Q(position__lt=OuterRef("position")) | Q(
@@ -163,11 +163,11 @@ def annotate_work(rows: QuerySet[Layout]) -> QuerySet[Layout]:
     )
 
 
-def _logged_counts(**of: object) -> Subquery:
+def _logged_counts(**conditions: object) -> Subquery:
     """Numbers of commands that began and ended."""
-    rows = StepLog.objects.filter(layout=OuterRef("pk"), **of).order_by().values("layout")
-    told = JSONObject(begun=Count("pk"), ended=Count("ended_at"))
-    return Subquery(rows.annotate(told=told).values("told"), output_field=JSONField())
+    rows = StepLog.objects.filter(layout=OuterRef("pk"), **conditions).order_by().values("layout")
+    counts = JSONObject(begun=Count("pk"), ended=Count("ended_at"))
+    return Subquery(rows.annotate(told=counts).values("told"), output_field=JSONField())
 
 
 def _plan_values(path: str) -> Case:
@@ -199,7 +199,7 @@ def _last_duration(start: str, end: str) -> Subquery:
 
 
 def layouts_at_work(rows: Iterable[Layout]) -> list[LayoutWork]:
-    """Of those that are at work and wait for nobody, as `annotated` gave them."""
+    """List the work of rows from `annotate_work` that wait for nobody."""
     return [
         _layout_work(row, vars(row))
         for row in rows
@@ -207,23 +207,25 @@ def layouts_at_work(rows: Iterable[Layout]) -> list[LayoutWork]:
     ]
 
 
-def _layout_work(row: Layout, known: Mapping[str, Any]) -> LayoutWork:
+def _layout_work(row: Layout, columns: Mapping[str, Any]) -> LayoutWork:
     building = row.phase == LayoutPhase.PROVISIONING
-    logged = known["at_step"] or {"begun": 0, "ended": 0}
+    logged = columns["at_step"] or {"begun": 0, "ended": 0}
     # of builds that were taken back
-    gone = row.discarded if building else 0
-    done = max(0, logged["ended"] - gone)
+    discarded = row.discarded if building else 0
+    steps_done = max(0, logged["ended"] - discarded)
     so_far = _seconds_since(row.begun_at if building else row.down_at)
     return LayoutWork(
         layout=row,
-        number=known["place"],
-        layout_count=known["places"],
-        steps_done=done,
-        step_began=logged["begun"] - gone > done,
-        steps=list(zip(known["step_says"] or (), known["step_argv"] or (), strict=True)),
+        number=columns["place"],
+        layout_count=columns["places"],
+        steps_done=steps_done,
+        step_began=logged["begun"] - discarded > steps_done,
+        steps=list(zip(columns["step_says"] or (), columns["step_argv"] or (), strict=True)),
         seconds_so_far=so_far,
-        seconds_left=max(0.0, known["took"].total_seconds() - so_far) if known["took"] else None,
-        steps_by_layer=known["layer_steps"] or (),
+        seconds_left=max(0.0, columns["took"].total_seconds() - so_far)
+        if columns["took"]
+        else None,
+        steps_by_layer=columns["layer_steps"] or (),
     )
 
 

@@ -33,13 +33,13 @@ def render_live_part(
     *,
     own: bool,
 ) -> HttpResponse:
-    """`make` gives the template's context; `own`: what is this person's alone is in it. They may see the campaign."""
+    """Render with the context of `make`. `own`: it contains something of this person's alone."""
     if own or not may_be_shared(request):
         return render(request, template, dict(make()))
 
-    def made() -> str:
+    def render_shared() -> str:
         return render_to_string(template, {**make(), "csrf_token": TOKEN}, request)
 
     key = campaign.pk, request.META.get("QUERY_STRING", ""), access_rights(request.user)
-    text = RENDERED_PARTS.get_or_make(key, change_listener.current_since(campaign.pk), made)
+    text = RENDERED_PARTS.get_or_make(key, change_listener.current_since(campaign.pk), render_shared)
     return HttpResponse(text.replace(TOKEN, get_token(request)) if TOKEN in text else text)

@@ -69,8 +69,8 @@ class LayoutPlan:
     def comparison_key(self) -> tuple[int, int, list[str]]:
         """Key of visits that have the same to do: without names, and the UUIDs made of them."""
         texts = [
-            plan_view.UUID.sub("", one.text.replace(self.layout.name, ""))
-            for one in self.plan.commands
+            plan_view.UUID.sub("", command.text.replace(self.layout.name, ""))
+            for command in self.plan.commands
         ]
         return self.layout.host_id, self.layout.topology_id, texts
 
@@ -117,8 +117,8 @@ class CampaignPlans:
     @property
     def made_at(self) -> datetime | None:
         """Time when the last of them was made; None without any."""
-        made = [view.layout.planned_at for view in self.views if view.layout.planned_at]
-        return max(made, default=None)
+        times = [view.layout.planned_at for view in self.views if view.layout.planned_at]
+        return max(times, default=None)
 
     @property
     def run_count(self) -> int:
@@ -126,7 +126,7 @@ class CampaignPlans:
 
     @property
     def busiest(self) -> HostCost:
-        """Of the host that is through last."""
+        """Cost of the host that finishes last."""
         return max(self.costs, key=lambda cost: cost.total_seconds, default=HostCost())
 
     @property
@@ -150,7 +150,7 @@ class CampaignPlans:
 
     @property
     def marks(self) -> list[tuple[plan_view.Command, int]]:
-        """As planned.Planned.marks, of all layouts."""
+        """Counts of commands by mark, over all layouts."""
         return plan_view.PlanView(
             [row for view in self.views for row in view.plan.commands]
         ).mark_counts
@@ -162,7 +162,7 @@ class CampaignPlans:
 
     @property
     def is_loss_known(self) -> bool:
-        """Of one layout at least it is known what it destroys."""
+        """True when the losses of at least one layout are known."""
         return any(not (view.pending or view.error) for view in self.views)
 
     @property
@@ -180,12 +180,12 @@ class CampaignPlans:
 
     @property
     def host_names(self) -> list[str]:
-        """Of the disks."""
-        return sorted({one.host for one in self.lost})
+        """Names of the hosts of the lost disks."""
+        return sorted({loss.host for loss in self.lost})
 
     @property
     def lost_bytes(self) -> int:
-        return sum(one.disk.size for one in self.lost)
+        return sum(loss.disk.size for loss in self.lost)
 
     @property
     def phrase(self) -> str:
@@ -200,8 +200,8 @@ def read_plans(campaign: Campaign) -> CampaignPlans:
     views = _mark_same_visits([_layout_plan(row) for row in rows])
     added = any(view.layout.visit > campaign.visits for view in views)
     pending = any(view.pending for view in views)
-    told = views and (added or campaign.visits > 1 or not pending)
-    return CampaignPlans(views, _host_costs(campaign, views) if told else (), added)
+    shows_costs = views and (added or campaign.visits > 1 or not pending)
+    return CampaignPlans(views, _host_costs(campaign, views) if shows_costs else (), added)
 
 
 def _busiest_seconds(layouts: Iterable[Layout]) -> float:
@@ -210,10 +210,10 @@ def _busiest_seconds(layouts: Iterable[Layout]) -> float:
 
 def _building_by_host(layouts: Iterable[Layout]) -> dict[int, float]:
     """Seconds by host."""
-    found: dict[int, float] = defaultdict(float)
+    seconds: dict[int, float] = defaultdict(float)
     for layout in layouts:
-        found[layout.host_id] += layout.expected_s
-    return found
+        seconds[layout.host_id] += layout.expected_s
+    return seconds
 
 
 def _host_costs(campaign: Campaign, views: Iterable[LayoutPlan]) -> list[HostCost]:
@@ -236,17 +236,18 @@ def _host_costs(campaign: Campaign, views: Iterable[LayoutPlan]) -> list[HostCos
 
 def _mark_same_visits(views: Sequence[LayoutPlan]) -> list[LayoutPlan]:
     """Each later visit with the first one that it is like: its commands are shown on demand."""
-    seen: list[LayoutPlan] = []
-    found = []
+    earlier: list[LayoutPlan] = []
+    marked = []
     for view in views:
         if view.plan.commands and view.layout.visit > 1:
             like = next(
-                (one.layout for one in seen if one.comparison_key == view.comparison_key), None
+                (other.layout for other in earlier if other.comparison_key == view.comparison_key),
+                None,
             )
             view = replace(view, same_as=like)
-        seen.append(view)
-        found.append(view)
-    return found
+        earlier.append(view)
+        marked.append(view)
+    return marked
 
 
 def _layout_plan(layout: Layout) -> LayoutPlan:
@@ -255,13 +256,13 @@ def _layout_plan(layout: Layout) -> LayoutPlan:
     try:
         plan = as_json.from_json(layout.plan)
         facts = discovery.facts_of(layout.facts_planned) if layout.facts_planned else None
-        told = plan_view.view_plan(plan, facts)
+        planned_view = plan_view.view_plan(plan, facts)
     except AgentError as error:
         return LayoutPlan(layout, error=str(error))
     runs, times, count = _distinct_points(layout)
     return LayoutPlan(
         layout=layout,
-        plan=told,
+        plan=planned_view,
         points=[
             _planned_point(run, planning.run_target(layout, run), layout, facts)
             for run in runs[:MAX_POINTS]
@@ -297,7 +298,7 @@ def _distinct_points(layout: Layout) -> tuple[list[Run], int, int]:
     for run in runs:
         first.setdefault((run.workload_id, points.describe_point(run.point)), run)
         repeats.add(run.repeat)
-    found = sorted(
+    distinct = sorted(
         first.values(),
         key=lambda run: (
             run.workload.name,
@@ -306,7 +307,7 @@ def _distinct_points(layout: Layout) -> tuple[list[Run], int, int]:
             points.point_rank(run.point),
         ),
     )
-    return found, len(repeats), len(runs)
+    return distinct, len(repeats), len(runs)
 
 
 def _planned_point(

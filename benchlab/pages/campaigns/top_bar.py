@@ -49,12 +49,12 @@ class TopBar:
 
 
 def top_bar(request: HttpRequest) -> dict[str, object]:
-    """For every template. Lazy: an answer without the bar pays nothing."""
+    """Context processor of every template. Lazy: a response without the bar costs no query."""
     return {"top_bar": SimpleLazyObject(lambda: read_top_bar(request.user))}
 
 
 def read_top_bar(user: AbstractBaseUser | AnonymousUser) -> TopBar:
-    """At most one query, and none where somebody of the same rights had a page made just before."""
+    """Read the bar's numbers in one query at most. People with equal rights share them for TOP_BAR_S seconds."""
     may = current_roles.user_roles(user)
     if not may.viewer or may.locked_by:
         return TopBar()
@@ -77,25 +77,29 @@ def _count_for_viewer(user: AbstractBaseUser | AnonymousUser) -> dict[str, Any]:
         ArraySubquery(_host_counts(viewer)),
         ArraySubquery(_changed_findings(viewer)),
     )
-    found = _campaign_states(layouts)
+    states = _campaign_states(layouts)
     waits = {
         row["campaign"] for row in layouts if row["comes"] and row["phase"] == LayoutPhase.DRAFT
     }
-    person = waits | {pk for pk, state in found.items() if state in PERSON_STATES}
-    asked = sum(row["asking"] for row in layouts)
+    person = waits | {pk for pk, state in states.items() if state in PERSON_STATES}
+    manual_steps = sum(row["asking"] for row in layouts)
     troubled = {row["host"] for row in hosts if row["troubled"]}
     needed = (
-        len(person) + asked + len(troubled) + len(_lacking_hosts(hosts, layouts)) + len(changed)
+        len(person)
+        + manual_steps
+        + len(troubled)
+        + len(_lacking_hosts(hosts, layouts))
+        + len(changed)
     )
     return {
-        "runs": [pk for pk, state in found.items() if state in RUNNING_STATES],
+        "runs": [pk for pk, state in states.items() if state in RUNNING_STATES],
         "needed": needed,
     }
 
 
 def _layout_counts(user: AbstractBaseUser | AnonymousUser) -> Any:
     """Numbers of layouts not over, by campaign, host, phase and, where their disks are to come, by what they want."""
-    told = ("campaign", "host", "phase", "comes", "wants", "archived", "paused", "cancelled")
+    columns = ("campaign", "host", "phase", "comes", "wants", "archived", "paused", "cancelled")
     rows = Layout.objects.for_user(user).filter(
         ~Q(phase=LayoutPhase.DONE) | action_needed.NEEDS_PERSON
     )
@@ -111,15 +115,15 @@ def _layout_counts(user: AbstractBaseUser | AnonymousUser) -> Any:
     )
     counted = (
         rows.order_by("campaign")
-        .values(*told)
+        .values(*columns)
         .annotate(number=Count("pk"), asking=Count("pk", filter=action_needed.NEEDS_PERSON))
     )
-    return counted.values(row=JSONObject(**{name: name for name in (*told, "number", "asking")}))
+    return counted.values(row=JSONObject(**{name: name for name in (*columns, "number", "asking")}))
 
 
 def _host_counts(user: AbstractBaseUser | AnonymousUser) -> Any:
     """Hosts with how many of their disks are of a role, spare, and there."""
-    told = ("host", "troubled", "role", "spare", "present")
+    columns = ("host", "troubled", "role", "spare", "present")
     rows = Host.objects.for_user(user).annotate(
         host=F("pk"),
         troubled=Case(When(action_needed.TROUBLED, then=True), default=False),
@@ -127,8 +131,8 @@ def _host_counts(user: AbstractBaseUser | AnonymousUser) -> Any:
         spare=F("devices__spare"),
         present=F("devices__present"),
     )
-    counted = rows.order_by().values(*told).annotate(number=Count("devices"))
-    return counted.values(row=JSONObject(**{name: name for name in (*told, "number")}))
+    counted = rows.order_by().values(*columns).annotate(number=Count("devices"))
+    return counted.values(row=JSONObject(**{name: name for name in (*columns, "number")}))
 
 
 def _changed_findings(user: AbstractBaseUser | AnonymousUser) -> Any:
@@ -136,7 +140,7 @@ def _changed_findings(user: AbstractBaseUser | AnonymousUser) -> Any:
 
 
 def _campaign_states(layouts: Rows) -> dict[int, State]:
-    """Of campaigns that are not over and not archived."""
+    """States of the campaigns that are neither over nor archived."""
     phases: dict[int, Counter[str]] = defaultdict(Counter)
     wishes: dict[int, Campaign] = {}
     for row in layouts:
@@ -157,14 +161,14 @@ def _campaign_states(layouts: Rows) -> dict[int, State]:
 def _lacking_hosts(hosts: Rows, layouts: Rows) -> set[int]:
     """Hosts with a spare disk that is gone, or with fewer of them than a layout to come wants."""
     spares: dict[int, Counter[str]] = defaultdict(Counter)
-    found = set()
+    lacking = set()
     for row in hosts:
         spares[row["host"]][row["role"]] += row["number"] if row["spare"] and row["present"] else 0
         if row["spare"] and not row["present"]:
-            found.add(row["host"])
+            lacking.add(row["host"])
     for row in layouts:
         if row["comes"]:
             entries = (*row["wants"]["stack"], *row["wants"]["stages"])
             if action_needed.missing_roles(entries, spares.get(row["host"])):
-                found.add(row["host"])
-    return found
+                lacking.add(row["host"])
+    return lacking

@@ -47,34 +47,34 @@ class Degraded:
 
 def layouts_in_detail(campaign: Campaign) -> list[Layout]:
     """Those that a page tells more of than a line in the log."""
-    told = Q(phase__in=BUSY) | ~Q(needs_person="") | ~Q(progress=[])
-    rows = layout_steps.annotate_work(campaign.layouts.filter(told))
+    in_detail = Q(phase__in=BUSY) | ~Q(needs_person="") | ~Q(progress=[])
+    rows = layout_steps.annotate_work(campaign.layouts.filter(in_detail))
     return list(rows.select_related("host", "topology"))
 
 
 def flawed_attempts(campaign: Campaign) -> list[Attempt]:
     """The last ones of runs that did not succeed, or not on a whole layout."""
-    told = (Q(phase=AttemptPhase.DONE) & ~Q(outcome=Outcome.SUCCEEDED)) | ~Q(degraded=[])
-    found = latest_attempts().filter(told, run__campaign=campaign).order_by("run__position")
+    flawed = (Q(phase=AttemptPhase.DONE) & ~Q(outcome=Outcome.SUCCEEDED)) | ~Q(degraded=[])
+    attempts = latest_attempts().filter(flawed, run__campaign=campaign).order_by("run__position")
     of_run = ("run__host", "run__topology", "run__workload")
-    return list(found.select_related(*of_run, "layout__topology", "layout__host"))
+    return list(attempts.select_related(*of_run, "layout__topology", "layout__host"))
 
 
-def degraded_layouts(found: Iterable[Attempt]) -> list[Degraded]:
+def degraded_layouts(attempts: Iterable[Attempt]) -> list[Degraded]:
     layouts: dict[int, Degraded] = {}
-    for attempt in found:
+    for attempt in attempts:
         if attempt.degraded:
-            one = layouts.setdefault(attempt.layout_id, Degraded(attempt.layout))
-            one.runs.append(attempt.run_id)
-            one.messages.extend(
-                m["says"] for m in attempt.degraded if m["says"] not in one.messages
+            layout = layouts.setdefault(attempt.layout_id, Degraded(attempt.layout))
+            layout.runs.append(attempt.run_id)
+            layout.messages.extend(
+                m["says"] for m in attempt.degraded if m["says"] not in layout.messages
             )
     return list(layouts.values())
 
 
-def group_failures(found: Iterable[Attempt]) -> list[Failure]:
+def group_failures(attempts: Iterable[Attempt]) -> list[Failure]:
     grouped: dict[tuple[str, str, str], Failure] = {}
-    for attempt in found:
+    for attempt in attempts:
         if attempt.phase == AttemptPhase.DONE and attempt.outcome != Outcome.SUCCEEDED:
             key = (attempt.outcome, attempt.reason, attempt.reason_text)
             new = Failure(
@@ -84,13 +84,13 @@ def group_failures(found: Iterable[Attempt]) -> list[Failure]:
     return list(grouped.values())
 
 
-def waiting_for_person(found: Iterable[Layout]) -> list[Layout]:
+def waiting_for_person(layouts: Iterable[Layout]) -> list[Layout]:
     """Layouts that wait for something only a person can do."""
-    return [row for row in found if row.needs_person]
+    return [row for row in layouts if row.needs_person]
 
 
-def stuck_layouts(found: Iterable[Layout]) -> list[Stuck]:
-    rows = [row for row in found if row.phase == LayoutPhase.STUCK]
+def stuck_layouts(layouts: Iterable[Layout]) -> list[Stuck]:
+    rows = [row for row in layouts if row.phase == LayoutPhase.STUCK]
     return [
         Stuck(row, reason_texts.explain_reason("not_blank"), row.trouble or row.reason_text)
         for row in rows

@@ -71,9 +71,9 @@ def campaign_list(request: HttpRequest) -> HttpResponse:
         request, rows, COLUMNS, ("name", "question"), filters=(ARCHIVED, TAG)
     )
     page = BoundedPaginator(listed.rows, PER_PAGE).get_page(request.GET.get("page"))
-    found = progress.progress_by_campaign(page.object_list)
-    shown = [{"campaign": row, "progress": found[row.pk]} for row in page.object_list]
-    context = {"page": page, "rows": shown, "listed": listed}
+    progresses = progress.progress_by_campaign(page.object_list)
+    entries = [{"campaign": row, "progress": progresses[row.pk]} for row in page.object_list]
+    context = {"page": page, "rows": entries, "listed": listed}
     return render(request, "campaigns/list.html", context)
 
 
@@ -99,15 +99,17 @@ def campaign_new(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def campaign_again(request: HttpRequest, pk: int) -> HttpResponse:
-    """To the wizard, filled in as this campaign was: there its hosts, or anything else, may be changed."""
+    """Redirect to the wizard, filled in as this campaign was, so that a person can change anything."""
     campaign = get_object_or_404(Campaign.objects.for_user(request.user).filter(source=""), pk=pk)
-    said = [(name, getattr(campaign, name)) for name in ("name", "question", "repeats", "order")]
-    said += [("visits", campaign.visits)] if campaign.visits > 1 else []
-    said += [("schedulers", name) for name in campaign.schedulers]
+    parameters = [
+        (name, getattr(campaign, name)) for name in ("name", "question", "repeats", "order")
+    ]
+    parameters += [("visits", campaign.visits)] if campaign.visits > 1 else []
+    parameters += [("schedulers", name) for name in campaign.schedulers]
     runs = campaign.runs.order_by()
     for many, field in (("hosts", "host"), ("topologies", "topology"), ("workloads", "workload")):
-        said += [(many, one) for one in sorted(set(runs.values_list(field, flat=True)))]
-    return redirect(f"{reverse('campaign-new')}?{urlencode(said)}")
+        parameters += [(many, key) for key in sorted(set(runs.values_list(field, flat=True)))]
+    return redirect(f"{reverse('campaign-new')}?{urlencode(parameters)}")
 
 
 def _create_campaign(request: HttpRequest, form: CampaignForm) -> HttpResponse:
@@ -187,7 +189,7 @@ def _page_context(request: HttpRequest, campaign: Campaign, *, now: bool) -> dic
 
 
 def _live_address(request: HttpRequest, context: Mapping[str, Any]) -> str:
-    """By which the page will ask for what is live: with what it shows, and what it was asked for itself (?metric=)."""
+    """Return the address at which the page polls its live part, with its own parameters (?metric=)."""
     query = request.GET.copy()
     for name in ("running", "results", "said"):
         query[name] = context[f"{name}_shown"]
@@ -259,39 +261,43 @@ def _results_context(request: HttpRequest, campaign: Campaign, over: bool) -> di
     at the end. Until then only the heat map's numbers are read. Answers come with them, and when one is dismissed.
     """
 
-    def shown(keys: Iterable[str]) -> str:
+    def shown_keys(keys: Iterable[str]) -> str:
         return ",".join([*keys, *(["over"] if over else [])])
 
-    asks = request.GET.get("results")
-    few = None if asks is None else heat_metric.metric_names(request.GET)
+    shown_before = request.GET.get("results")
+    few = None if shown_before is None else heat_metric.metric_names(request.GET)
     lines = read_groups(request.user, [campaign.pk], names=few)
-    same = asks is not None and asks == shown(campaign_dom_ids(lines, request.GET))
+    same = shown_before is not None and shown_before == shown_keys(
+        campaign_dom_ids(lines, request.GET)
+    )
     if few is not None and not same:
         lines = read_groups(request.user, [campaign.pk])
-    said = dismissals.campaign_version(campaign)
+    answers_mark = dismissals.campaign_version(campaign)
     cards = [] if same else campaign_cards(request.user, campaign.pk, request.GET, lines)
     return {
         "campaign_lines": None if same else lines,
         "heat": heat.build_heat_map(campaign, lines, request.GET),
         "cards": cards,
         "results_live": not over,
-        "results_shown": asks if same else shown(card.dom_id for card in cards),
+        "results_shown": shown_before if same else shown_keys(card.dom_id for card in cards),
         "results_same": same,
-        "said_shown": said,
-        "answers_same": same and request.GET.get("said", "") == said,
+        "said_shown": answers_mark,
+        "answers_same": same and request.GET.get("said", "") == answers_mark,
     }
 
 
 def _log_context(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
     whole, text = request.GET.get("log") == "all", lists.search_text(request)
-    asked = lists.without_parameters(request.GET, *heat.LIVE_PARAMETERS)
-    kept = lists.without_parameters(asked, lists.FIND)
-    asked["log"] = "all"
+    query = lists.without_parameters(request.GET, *heat.LIVE_PARAMETERS)
+    other_parameters = lists.without_parameters(query, lists.FIND)
+    query["log"] = "all"
     return {
         "log": event_log.read_log(campaign, None if whole else event_log.MAX_LINES, text),
         "log_text": text,
-        "log_kept": [(name, one) for name, many in kept.lists() for one in many],
-        "log_whole": lists.query_address(asked),
+        "log_kept": [
+            (name, text_value) for name, many in other_parameters.lists() for text_value in many
+        ],
+        "log_whole": lists.query_address(query),
     }
 
 

@@ -28,7 +28,7 @@ def _own_campaign(request: HttpRequest, pk: int) -> Campaign:
 
 
 def _run_command(
-    request: HttpRequest, pk: int, act: Callable[[], object], done: str | Callable[[], str]
+    request: HttpRequest, pk: int, act: Callable[[], object], success: str | Callable[[], str]
 ) -> HttpResponse:
     """Carry it out, say how it went, and go back to the campaign."""
     try:
@@ -38,7 +38,7 @@ def _run_command(
     except Moved:
         add_message(request, "Its state has changed in the meantime; check again.", error=True)
     else:
-        add_message(request, done if isinstance(done, str) else done())
+        add_message(request, success if isinstance(success, str) else success())
     return redirect("campaign-detail", pk)
 
 
@@ -48,7 +48,7 @@ def campaign_start(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = _own_campaign(request, pk)
     if not confirmation.is_confirmed(request, plan_view.read_plans(campaign).phrase):
         return redirect("campaign-detail", pk)
-    seen = {
+    fingerprints = {
         layout: str(value)
         for name, value in request.POST.items()
         if name.startswith("layout-") and (layout := parse_row_id(name.removeprefix("layout-")))
@@ -56,7 +56,7 @@ def campaign_start(request: HttpRequest, pk: int) -> HttpResponse:
     return _run_command(
         request,
         pk,
-        lambda: commands.start_campaign(campaign, seen, by=request.user.get_username()),
+        lambda: commands.start_campaign(campaign, fingerprints, by=request.user.get_username()),
         "Started.",
     )
 
@@ -72,8 +72,8 @@ def campaign_plan(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def campaign_pause(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = _own_campaign(request, pk)
-    done = "Paused: the current run finishes, and no further run is started."
-    return _run_command(request, pk, lambda: commands.pause_campaign(campaign), done)
+    success = "Paused: the current run finishes, and no further run is started."
+    return _run_command(request, pk, lambda: commands.pause_campaign(campaign), success)
 
 
 @require_POST
@@ -89,8 +89,8 @@ def campaign_cancel(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method != "POST":
         context = {"campaign": campaign, "progress": progress.campaign_progress(campaign)}
         return render(request, "campaigns/cancel.html", context)
-    done = "Cancelled: running jobs are stopped, and its layouts are taken down."
-    return _run_command(request, pk, lambda: commands.cancel_campaign(campaign), done)
+    success = "Cancelled: running jobs are stopped, and its layouts are taken down."
+    return _run_command(request, pk, lambda: commands.cancel_campaign(campaign), success)
 
 
 @require_POST
@@ -115,14 +115,14 @@ def campaign_retry(request: HttpRequest, pk: int) -> HttpResponse:
 def campaign_add_repeats(request: HttpRequest, pk: int) -> HttpResponse:
     """`repeats` more of the points of `runs` (ids between commas); `after`: the largest repeat that was seen."""
     campaign = _own_campaign(request, pk)
-    given = {name: request.POST.get(name, "") for name in ("runs", "repeats", "after")}
-    numbers = [number for text in given["runs"].split(",") if (number := parse_row_id(text))]
-    repeats = parse_row_id(given["repeats"]) or 0
-    made: list[int] = []
-    act = lambda: made.append(  # noqa: E731
-        added_repeats.add_repeats(campaign, numbers, repeats, parse_row_id(given["after"]))
+    values = {name: request.POST.get(name, "") for name in ("runs", "repeats", "after")}
+    numbers = [number for text in values["runs"].split(",") if (number := parse_row_id(text))]
+    repeats = parse_row_id(values["repeats"]) or 0
+    added: list[int] = []
+    act = lambda: added.append(  # noqa: E731
+        added_repeats.add_repeats(campaign, numbers, repeats, parse_row_id(values["after"]))
     )
-    return _run_command(request, pk, act, lambda: _added_message(made[0]))
+    return _run_command(request, pk, act, lambda: _added_message(added[0]))
 
 
 def _added_message(runs: int) -> str:
@@ -143,8 +143,8 @@ def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def layout_teardown(request: HttpRequest, pk: int) -> HttpResponse:
     layout = get_object_or_404(Layout.objects.for_user(request.user), pk=pk)
-    done = f"Tearing {layout.name} down again."
-    return _run_command(request, layout.campaign_id, lambda: commands.retry_teardown(layout), done)
+    success = f"Tearing {layout.name} down again."
+    return _run_command(request, layout.campaign_id, lambda: commands.retry_teardown(layout), success)
 
 
 @require_http_methods(["GET", "POST"])
@@ -157,9 +157,9 @@ def layout_release(request: HttpRequest, pk: int) -> HttpResponse:
     layout = get_object_or_404(rows, pk=pk)
     if request.method == "POST":
         return _request_release(request, layout)
-    found = host_tasks.user_task_view(request.user, request.GET.get("task"), "release")
-    if found and found.over:
-        return _finish_release(request, layout, found)
+    task = host_tasks.user_task_view(request.user, request.GET.get("task"), "release")
+    if task and task.over:
+        return _finish_release(request, layout, task)
     if layout.phase != LayoutPhase.STUCK:
         add_message(request, f"{layout.name} is not stuck.")
         return redirect("campaign-detail", layout.campaign_id)
@@ -167,7 +167,7 @@ def layout_release(request: HttpRequest, pk: int) -> HttpResponse:
         "layout": layout,
         "disks": release.touched_devices(layout),
         "phrase": release.release_phrase(layout),
-        "host_task": found,
+        "host_task": task,
     }
     return render(request, "campaigns/release.html", context)
 
@@ -182,12 +182,12 @@ def _request_release(request: HttpRequest, layout: Layout) -> HttpResponse:
 
 
 def _finish_release(
-    request: HttpRequest, layout: Layout, found: host_tasks.TaskView
+    request: HttpRequest, layout: Layout, task: host_tasks.TaskView
 ) -> HttpResponse:
-    if found.row.error or not found.row.result:
-        add_message(request, found.row.error, error=True)
+    if task.row.error or not task.row.result:
+        add_message(request, task.row.error, error=True)
     else:
-        names = ", ".join(found.row.result["taken"])
+        names = ", ".join(task.row.result["taken"])
         lost = f" No longer spare: {names}." if names else " All disks of it are proven blank."
         add_message(request, f"{layout.host} is free.{lost}")
     return redirect("campaign-detail", layout.campaign_id)
@@ -198,9 +198,9 @@ def layout_person_done(request: HttpRequest, pk: int) -> HttpResponse:
     """`key` = Layout.person_key as it was shown."""
     layout = get_object_or_404(Layout.objects.for_user(request.user), pk=pk)
     key, who = str(request.POST.get("key", "")), request.user.get_username()
-    done = f"Checking the manual step of {layout.name}."
+    success = f"Checking the manual step of {layout.name}."
     act = lambda: commands.report_manual_step(layout, key, who)  # noqa: E731
-    return _run_command(request, layout.campaign_id, act, done)
+    return _run_command(request, layout.campaign_id, act, success)
 
 
 def _retried_message(number: int) -> str:

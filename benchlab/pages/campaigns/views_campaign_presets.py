@@ -30,18 +30,18 @@ def campaign_preset(request: HttpRequest) -> HttpResponse:
         return redirect("campaign-new")
     team = owning_team(request.user)
     request_notes.note_subject(request, team.pk, f"preset {preset.name}")
-    said: list[tuple[str, str]] = [("name", preset.name), ("question", preset.question)]
-    said += [("repeats", str(preset.repeats)), ("order", preset.order)]
+    parameters: list[tuple[str, str]] = [("name", preset.name), ("question", preset.question)]
+    parameters += [("repeats", str(preset.repeats)), ("order", preset.order)]
     for slug in preset.topologies:
-        one = TOPOLOGIES[slug]
-        defaults = {"stack": one.stack, "stages": one.stages}
-        row, _ = Topology.objects.get_or_create(team=team, name=one.name, defaults=defaults)
+        topology = TOPOLOGIES[slug]
+        defaults = {"stack": topology.stack, "stages": topology.stages}
+        row, _ = Topology.objects.get_or_create(team=team, name=topology.name, defaults=defaults)
         row.offer()
-        said.append(("topologies", str(row.pk)))
+        parameters.append(("topologies", str(row.pk)))
     for slug in preset.workloads:
         load = WORKLOADS[slug]
-        found = Workload.objects.filter(team=team, name=load.name, imported=False).first()
-        found = found or create_workload(
+        workload = Workload.objects.filter(team=team, name=load.name, imported=False).first()
+        workload = workload or create_workload(
             team=team,
             user=request.user,
             name=load.name,
@@ -49,6 +49,6 @@ def campaign_preset(request: HttpRequest) -> HttpResponse:
             options=load.options,
             sweep=load.sweep,
         )
-        found.offer()
-        said.append(("workloads", str(found.pk)))
-    return redirect(f"{reverse('campaign-new')}?{urlencode(said)}")
+        workload.offer()
+        parameters.append(("workloads", str(workload.pk)))
+    return redirect(f"{reverse('campaign-new')}?{urlencode(parameters)}")

@@ -68,14 +68,14 @@ def _now_context(request: HttpRequest) -> dict[str, Any]:
     still_open = list(_own_campaigns(request).filter(_is_open()))
     rows = _with_progress(still_open, progress.progress_by_campaign(still_open))
 
-    def now(*states: State) -> list[dict[str, Any]]:
+    def rows_in_state(*states: State) -> list[dict[str, Any]]:
         return [row for row in rows if row["progress"].state in states]
 
-    runs, needed = now(*top_bar.RUNNING_STATES), _needed_context(request, rows)
+    runs, needed = rows_in_state(*top_bar.RUNNING_STATES), _needed_context(request, rows)
     working = at_work.work_by_campaign(row["campaign"] for row in runs)
     return {
         "runs": [row | {"work": working[row["campaign"].pk]} for row in runs],
-        "waits": now(State.QUEUED, State.PAUSED),
+        "waits": rows_in_state(State.QUEUED, State.PAUSED),
         "top_bar": TopBar([row["campaign"].pk for row in runs], needed["needed"]),
         **needed,
     }
@@ -109,9 +109,9 @@ def _results_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _rest_context(request: HttpRequest) -> dict[str, Any]:
-    found = _results_context(request)
-    return found | {
-        "steps": [] if _measured_on_disks(request) else _first_steps(request, found["fleet"]),
+    context = _results_context(request)
+    return context | {
+        "steps": [] if _measured_on_disks(request) else _first_steps(request, context["fleet"]),
         "events": activity.page_events(
             request.user, activity.newest_rows(request.user, MAX_EVENTS)
         ),
@@ -119,20 +119,20 @@ def _rest_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _wall_now_context(request: HttpRequest) -> dict[str, Any]:
-    """As Home, cut to what a screen holds that nobody scrolls."""
-    found = _now_context(request)
-    return found | {
+    """Context of Home, limited to what fits on a screen that nobody scrolls."""
+    context = _now_context(request)
+    return context | {
         "now": timezone.now(),
-        "running": len(found["runs"]),
-        "runs": wall.limit_running(found["runs"]),
-        "more_runs": max(0, len(found["runs"]) - wall.MAX_CAMPAIGNS),
-        "lines": wall.attention_lines(found),
+        "running": len(context["runs"]),
+        "runs": wall.limit_running(context["runs"]),
+        "more_runs": max(0, len(context["runs"]) - wall.MAX_CAMPAIGNS),
+        "lines": wall.attention_lines(context),
     }
 
 
 def _wall_rest_context(request: HttpRequest) -> dict[str, Any]:
-    found = _results_context(request)
-    return found | {"fleet_rows": found["fleet"].rows[:MAX_WALL_HOSTS]}
+    context = _results_context(request)
+    return context | {"fleet_rows": context["fleet"].rows[:MAX_WALL_HOSTS]}
 
 
 Part = Callable[[HttpRequest], dict[str, Any]]
@@ -152,9 +152,9 @@ def _is_open() -> Exists:
 
 
 def _with_progress(
-    rows: Iterable[Campaign], found: Mapping[int, progress.Progress]
+    rows: Iterable[Campaign], progresses: Mapping[int, progress.Progress]
 ) -> list[dict[str, Any]]:
-    return [{"campaign": row, "progress": found[row.pk]} for row in rows]
+    return [{"campaign": row, "progress": progresses[row.pk]} for row in rows]
 
 
 def _measured_on_disks(request: HttpRequest) -> bool:
@@ -167,7 +167,7 @@ def _measured_on_disks(request: HttpRequest) -> bool:
 
 
 def _first_steps(request: HttpRequest, disks: fleet.Fleet) -> list[FirstStep]:
-    """From nothing to a first layout on one's own disks."""
+    """List the steps from an empty installation to a first layout on one's own disks."""
     user = request.user
     return [
         FirstStep(

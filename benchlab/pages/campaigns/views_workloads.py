@@ -48,8 +48,8 @@ COLUMNS = {
 
 @require_GET
 def workload_list(request: HttpRequest) -> HttpResponse:
-    kept = lists.active_or_archived(request, Workload.objects.for_user(request.user))
-    every = filter_by_tag(request, Kind.WORKLOAD, kept)
+    visible = lists.active_or_archived(request, Workload.objects.for_user(request.user))
+    every = filter_by_tag(request, Kind.WORKLOAD, visible)
     listed = lists.filter_rows(request, every, COLUMNS, ("name", "tool"), filters=(ARCHIVED, TAG))
     mine = listed.rows
     rows = [
@@ -101,8 +101,10 @@ def workload_new(request: HttpRequest) -> HttpResponse:
     options = registry.tool(tool).Options
     if request.method != "POST":
         filled = {**source.options, **source.sweep} if source else {}
-        named = copy_name(source.name) if isinstance(source, Workload) else source and source.name
-        name_form = WorkloadForm(initial={"name": named or ""})
+        initial_name = (
+            copy_name(source.name) if isinstance(source, Workload) else source and source.name
+        )
+        name_form = WorkloadForm(initial={"name": initial_name or ""})
         form = DriverForm(options, prefix="option", initial=filled, sweep=True)
         return _new_page(request, tool, name_form, form)
     name_form = WorkloadForm(request.POST)
@@ -121,8 +123,8 @@ def _copied_source(request: HttpRequest) -> Preset | Workload | None:
     copied = request.GET.get("copy", "")
     if not copied:
         return PRESETS.get(request.GET.get("preset", ""))
-    seen = Workload.objects.visible_to(request.user).filter(imported=False)
-    return get_object_or_404(seen, pk=parse_row_id(copied))
+    visible = Workload.objects.visible_to(request.user).filter(imported=False)
+    return get_object_or_404(visible, pk=parse_row_id(copied))
 
 
 def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
@@ -139,7 +141,7 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
 def _create_and_show(
     request: HttpRequest, name: str, tool: str, options: dict[str, Any], sweep: dict[str, Any]
 ) -> HttpResponse:
-    made = create_workload(
+    workload = create_workload(
         team=owning_team(request.user),
         user=request.user,
         name=name,
@@ -147,8 +149,8 @@ def _create_and_show(
         options=options,
         sweep=sweep,
     )
-    messages.success(request, f"{made} is ready to use.")
-    return redirect("workload-detail", made.pk)
+    messages.success(request, f"{workload} is ready to use.")
+    return redirect("workload-detail", workload.pk)
 
 
 def _new_page(
@@ -182,19 +184,19 @@ def try_extraction(request: HttpRequest) -> dict[str, Any]:
     file = request.POST.get("sample_of", "").strip() or "stdout"
     typed = request.POST.get("option-extract", "").splitlines()
     lines = [line.strip() for line in typed if line.strip()]
-    found: dict[str, Any] = {"sample": sample, "file": file}
+    trial: dict[str, Any] = {"sample": sample, "file": file}
     if not sample.strip():
-        return {**found, "trouble": "Paste what the command prints, then try again."}
+        return {**trial, "trouble": "Paste what the command prints, then try again."}
     if not lines:
-        return {**found, "trouble": "There is no line in extract to try."}
+        return {**trial, "trouble": "There is no line in extract to try."}
     if len(sample) > MAX_SAMPLE_LENGTH or len(lines) > extraction.MAX_EXTRACTIONS:
         too_much = f"That is more than {MAX_SAMPLE_LENGTH:,} characters or {extraction.MAX_EXTRACTIONS} lines."
-        return {**found, "trouble": too_much}
+        return {**trial, "trouble": too_much}
     try:
         rows = trials.try_lines(owning_team(request.user).pk, sample, lines, file)
     except trials.Busy:
-        return {**found, "trouble": "Other patterns are being tried. Try again in a few seconds."}
-    return {**found, "rows": rows, "shown": _read_lines(sample, rows)}
+        return {**trial, "trouble": "Other patterns are being tried. Try again in a few seconds."}
+    return {**trial, "rows": rows, "shown": _read_lines(sample, rows)}
 
 
 def _read_lines(sample: str, rows: list[ExtractionOutcome]) -> list[tuple[int, str, str]]:
@@ -214,16 +216,19 @@ def _read_lines(sample: str, rows: list[ExtractionOutcome]) -> list[tuple[int, s
 
 def _option_texts(row: Workload, values: dict[str, Any]) -> list[tuple[str, str]]:
     driver = registry.all_tools().get(row.tool)
-    known = driver_options.schema(driver.Options)["properties"] if driver else {}
-    found = []
+    properties = driver_options.schema(driver.Options)["properties"] if driver else {}
+    texts = []
     # PostgreSQL keeps a JSON object's names in an order of its own; the driver's is the one to read.
-    for name in [*(n for n in known if n in values), *(n for n in values if n not in known)]:
-        unit = known.get(name, {}).get("x-unit", "")
+    for name in [
+        *(n for n in properties if n in values),
+        *(n for n in values if n not in properties),
+    ]:
+        unit = properties.get(name, {}).get("x-unit", "")
         value = values[name]
         many = value if isinstance(value, list) else [value]
         if not _is_text(value) and value not in ("", []):
-            found.append((option_label(name, unit), " ".join(_value_text(v, unit) for v in many)))
-    return found
+            texts.append((option_label(name, unit), " ".join(_value_text(v, unit) for v in many)))
+    return texts
 
 
 def _file_texts(row: Workload) -> list[tuple[str, str]]:

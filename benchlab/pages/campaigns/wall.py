@@ -37,15 +37,15 @@ class AttentionLine:
 
 def limit_running(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The first campaigns of at_work's, each with as many lines as there is room for; `more`: those left out."""
-    shown = rows[:MAX_CAMPAIGNS]
-    return [dict(row) | _limit_work(row["work"], MAX_WORK_LINES // len(shown)) for row in shown]
+    visible = rows[:MAX_CAMPAIGNS]
+    return [dict(row) | _limit_work(row["work"], MAX_WORK_LINES // len(visible)) for row in visible]
 
 
 def _limit_work(work: CampaignWork, most: int) -> dict[str, Any]:
-    kept = CampaignWork(
+    limited = CampaignWork(
         work.buildings[:most], work.measurings[: max(0, most - len(work.buildings))]
     )
-    return {"work": kept, "more": work.line_count - kept.line_count}
+    return {"work": limited, "more": work.line_count - limited.line_count}
 
 
 def attention_lines(needed: Mapping[str, Any]) -> list[AttentionLine]:
@@ -68,23 +68,23 @@ def _manual_step_line(layout: Layout) -> AttentionLine:
 
 def _host_line(host: Host) -> AttentionLine:
     if host.offered_key or not host.host_key:
-        says = "Its host key is not confirmed."
+        message = "Its host key is not confirmed."
     else:
-        says = host.trouble_text or host.get_trouble_display()
-    return AttentionLine(BAD, "Host", host.name, says, reverse("host-detail", args=[host.pk]))
+        message = host.trouble_text or host.get_trouble_display()
+    return AttentionLine(BAD, "Host", host.name, message, reverse("host-detail", args=[host.pk]))
 
 
-def _shortage_line(one: HostShortage) -> AttentionLine:
-    says = "; ".join(_shortage_parts(one))
+def _shortage_line(shortage: HostShortage) -> AttentionLine:
+    message = "; ".join(_shortage_parts(shortage))
     return AttentionLine(
-        BAD, "Disks missing", one.name, says, reverse("host-detail", args=[one.host])
+        BAD, "Disks missing", shortage.name, message, reverse("host-detail", args=[shortage.host])
     )
 
 
-def _shortage_parts(one: HostShortage) -> Iterator[str]:
-    if one.missing_disks:
-        yield f"{', '.join(disk.name for disk in one.missing_disks)} gone"
-    for lack in one.shortages:
+def _shortage_parts(shortage: HostShortage) -> Iterator[str]:
+    if shortage.missing_disks:
+        yield f"{', '.join(disk.name for disk in shortage.missing_disks)} gone"
+    for lack in shortage.shortages:
         yield f"{lack.topology} lacks {', '.join(f'{n} {role}' for role, n in lack.short.items())}"
 
 
@@ -99,11 +99,11 @@ def _campaign_line(row: Mapping[str, Any]) -> AttentionLine:
     return AttentionLine(WARN, "Plan to confirm", campaign.name, disks + ", ".join(plan.hosts), url)
 
 
-def _finding_line(one: Finding) -> AttentionLine:
-    run = one.attempt.run if one.attempt else None
+def _finding_line(finding: Finding) -> AttentionLine:
+    run = finding.attempt.run if finding.attempt else None
     what = f"{run.topology} on {run.host}" if run else ""
     url = reverse("run-detail", args=[run.pk]) if run else ""
-    return AttentionLine(WARN, "History", what, one.says, url)
+    return AttentionLine(WARN, "History", what, finding.says, url)
 
 
 def _campaign_address(pk: int) -> str:

@@ -32,9 +32,11 @@ def render_document(text: str, served: Callable[[str], str]) -> Document:
     tokens = PARSER.parse(text)
     anchors: set[str] = set()
     _add_anchors(tokens, anchors)
-    for one in _inline_tokens(tokens):
-        _resolve_link(one, served)
-    title = next((tokens[at + 1].content for at, one in enumerate(tokens) if one.type == HEAD), "")
+    for token in _inline_tokens(tokens):
+        _resolve_link(token, served)
+    title = next(
+        (tokens[at + 1].content for at, token in enumerate(tokens) if token.type == HEAD), ""
+    )
     html = _make_scrollable(PARSER.renderer.render(tokens, PARSER.options, {}))
     return Document(title, mark_safe(html), frozenset(anchors))  # noqa: S308
 
@@ -50,12 +52,12 @@ HEAD = "heading_open"
 
 
 def _add_anchors(tokens: Sequence[Token], anchors: set[str]) -> None:
-    for at, one in enumerate(tokens):
-        if one.type == HEAD:
-            _add_anchor(one, tokens[at + 1].content, anchors)
-        if one.type != "inline":
+    for at, token in enumerate(tokens):
+        if token.type == HEAD:
+            _add_anchor(token, tokens[at + 1].content, anchors)
+        if token.type != "inline":
             continue
-        children = one.children or []
+        children = token.children or []
         for place, child in enumerate(children):
             if child.type == "strong_open":
                 _add_anchor(child, _bold_text(children[place:]), anchors)
@@ -65,32 +67,32 @@ def _add_anchors(tokens: Sequence[Token], anchors: set[str]) -> None:
 
 
 def _bold_text(children: Sequence[Token]) -> str:
-    end = next(at for at, one in enumerate(children) if one.type == "strong_close")
-    return "".join(one.content for one in children[:end])
+    end = next(at for at, token in enumerate(children) if token.type == "strong_close")
+    return "".join(token.content for token in children[:end])
 
 
-def _add_anchor(one: Token, words: str, anchors: set[str]) -> None:
+def _add_anchor(token: Token, words: str, anchors: set[str]) -> None:
     """The first that is called so has the id."""
     slug = slugify(words)
     if slug and slug not in anchors:
         anchors.add(slug)
-        one.attrSet("id", slug)
+        token.attrSet("id", slug)
 
 
 def _inline_tokens(tokens: Sequence[Token]) -> Iterator[Token]:
-    for one in tokens:
-        yield from one.children or ()
+    for token in tokens:
+        yield from token.children or ()
 
 
-def _resolve_link(one: Token, served: Callable[[str], str]) -> None:
+def _resolve_link(token: Token, served: Callable[[str], str]) -> None:
     """Links and pictures to where they are served."""
-    name = {"link_open": "href", "image": "src"}.get(one.type)
+    name = {"link_open": "href", "image": "src"}.get(token.type)
     if name is None:
         return
-    there = urlsplit(str(one.attrGet(name) or ""))
-    if there.scheme or not there.path:
+    link = urlsplit(str(token.attrGet(name) or ""))
+    if link.scheme or not link.path:
         return
-    if address := served(there.path):
-        one.attrSet(name, f"{address}#{there.fragment}" if there.fragment else address)
+    if address := served(link.path):
+        token.attrSet(name, f"{address}#{link.fragment}" if link.fragment else address)
     else:
-        del one.attrs[name]
+        del token.attrs[name]

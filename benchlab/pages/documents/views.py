@@ -31,7 +31,7 @@ def picture_names() -> frozenset[str]:
 
 @cache
 def load_document(name: str) -> Document:
-    """One of `names`."""
+    """Load one of `document_names`."""
     return render_document((FOLDER / f"{name}.md").read_text(encoding="utf-8"), _served_address)
 
 
@@ -52,7 +52,7 @@ def document_page(request: HttpRequest, name: str) -> HttpResponse:
     """404 for a document that there is not."""
     if name not in document_names():
         raise Http404("No such document.")
-    others = [(one, load_document(one).title) for one in document_names()]
+    others = [(other, load_document(other).title) for other in document_names()]
     return render(
         request,
         "documents/page.html",
@@ -63,7 +63,7 @@ def document_page(request: HttpRequest, name: str) -> HttpResponse:
 @require_GET
 @cache_control(private=True, max_age=3600)
 def document_picture(request: HttpRequest, name: str) -> HttpResponse:
-    """One of `pictures`; 404 for others."""
+    """One of `picture_names`; 404 for others."""
     if name not in picture_names():
         raise Http404("No such picture.")
     return HttpResponse((FOLDER / PICTURES / name).read_bytes(), content_type="image/webp")

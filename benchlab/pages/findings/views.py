@@ -28,7 +28,7 @@ def dismiss_finding(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def restore_finding(request: HttpRequest, pk: int) -> HttpResponse:
-    """Likewise."""
+    """Withdraw a dismissal; parameters as above."""
     return _record_note(request, pk, dismissal.restore_row)
 
 
@@ -51,16 +51,16 @@ def _own_finding(request: HttpRequest, pk: int) -> Finding:
     return get_object_or_404(rows.select_related("attempt", "campaign", "dismissed_by"), pk=pk)
 
 
-def _finding_response(request: HttpRequest, row: Finding, said: str = "") -> HttpResponse:
+def _finding_response(request: HttpRequest, row: Finding, error: str = "") -> HttpResponse:
     on = "campaign" if request.POST.get("on") == "campaign" or row.attempt is None else "run"
-    if not said:
+    if not error:
         request_notes.mark_done(request)
     if cast(_Htmx, request).htmx:
-        [one] = display.display_rows([row])
-        context = {"one": one, "said": said, "on": on, "may_dismiss": True}
+        [finding] = display.display_rows([row])
+        context = {"one": finding, "said": error, "on": on, "may_dismiss": True}
         return render(request, "findings/_finding.html", context)
-    if said:
-        request_notes.mark_refused(request, said)
+    if error:
+        request_notes.mark_refused(request, error)
         # from its top, where that is read
         return redirect(_return_address(row, on))
     return redirect(f"{_return_address(row, on)}#findings")

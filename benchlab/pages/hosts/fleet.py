@@ -52,43 +52,46 @@ class Fleet:
 
 
 def read_fleet(user: AbstractBaseUser | AnonymousUser) -> Fleet:
-    """Three queries, whatever the number of hosts."""
-    known = (
+    """Read the hosts and their disks, in three queries."""
+    reachable = (
         queries.host_rows(user)
         .exclude(access=Host.Access.DESCRIBED)
         .order_by(NaturalOrder("name"), "pk")
     )
-    hosts = list(known[: MAX_HOSTS + 1])
-    shown = queries.as_host_rows(hosts[:MAX_HOSTS])
+    hosts = list(reachable[: MAX_HOSTS + 1])
+    host_rows = queries.as_host_rows(hosts[:MAX_HOSTS])
     held, disks = _held_identities(hosts[:MAX_HOSTS]), _disks_by_host(hosts[:MAX_HOSTS])
-    rows = [_fleet_row(one, disks[one.host.pk], held[one.host.pk]) for one in shown]
-    return Fleet(rows, len(hosts) - len(shown))
+    rows = [
+        _fleet_row(host_row, disks[host_row.host.pk], held[host_row.host.pk])
+        for host_row in host_rows
+    ]
+    return Fleet(rows, len(hosts) - len(host_rows))
 
 
 def _disks_by_host(hosts: Iterable[Host]) -> Mapping[int, list[Device]]:
     """Those that are there, and those that a person gave and that are not."""
-    found: dict[int, list[Device]] = defaultdict(list)
-    there = Q(present=True) | Q(spare=True)
-    for disk in Device.objects.filter(there, host__in=list(hosts)):
-        found[disk.host_id].append(disk)
-    return found
+    disks: dict[int, list[Device]] = defaultdict(list)
+    relevant = Q(present=True) | Q(spare=True)
+    for disk in Device.objects.filter(relevant, host__in=list(hosts)):
+        disks[disk.host_id].append(disk)
+    return disks
 
 
 def _held_identities(hosts: Iterable[Host]) -> Mapping[int, set[str]]:
     """Host -> identities of the disks of the layout that holds it."""
-    found: dict[int, set[str]] = defaultdict(set)
+    identities: dict[int, set[str]] = defaultdict(set)
     rows = Layout.objects.holding().filter(host__in=list(hosts))
     for host, plan in rows.values_list("host_id", "plan"):
-        found[host] |= {identity for identity, _ in iterate_claims(plan)}
-    return found
+        identities[host] |= {identity for identity, _ in iterate_claims(plan)}
+    return identities
 
 
-def _fleet_row(shown: HostRow, disks: Iterable[Device], held: set[str]) -> FleetRow:
+def _fleet_row(host_row: HostRow, disks: Iterable[Device], held: set[str]) -> FleetRow:
     ordered = sorted(disks, key=lambda disk: disk_marks.mark_order(disk, held))
     drawn = groupby(ordered[:MAX_DISKS], key=lambda disk: disk_marks.mark_order(disk, held)[:2])
     spare = [disk for disk in ordered if disk_marks.disk_state(disk, held) == disk_marks.SPARE]
     return FleetRow(
-        shown,
+        host_row,
         [[disk_marks.disk_mark(disk, held) for disk in some] for _, some in drawn],
         max(0, len(ordered) - MAX_DISKS),
         len(spare),

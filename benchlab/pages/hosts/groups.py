@@ -30,8 +30,8 @@ class DiskGroup:
 
 def disk_groups(facts: HostFacts, names: LayoutNames) -> list[DiskGroup]:
     graph = Graph(facts)
-    found = [*_volume_groups(graph, names), *_md_arrays(graph, names), *_zpools(graph, names)]
-    return [*found, *_bcache_sets(graph, names)]
+    groups = [*_volume_groups(graph, names), *_md_arrays(graph, names), *_zpools(graph, names)]
+    return [*groups, *_bcache_sets(graph, names)]
 
 
 def _volume_groups(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
@@ -42,14 +42,14 @@ def _volume_groups(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
             members[group].append(device)
     for group, devices in sorted(members.items()):
         on = {above for name in devices for above in graph.stack_on(name)}
-        given = [d.path for n in on if (d := graph.devices.get(n)) and d.type == "lvm"]
+        volumes = [d.path for n in on if (d := graph.devices.get(n)) and d.type == "lvm"]
         layout = first_layout_name([group])
         yield DiskGroup(
             "LVM",
             group,
             f"{len(devices)} physical volumes",
             _sort_names(devices),
-            _sort_names(given),
+            _sort_names(volumes),
             layout,
             names.owner_of(layout),
         )
@@ -64,16 +64,18 @@ def _md_arrays(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
         path = next((p for p in paths if p.startswith("/dev/md/")), array.name)
         flags = {"S": "spare", "F": "failed", "J": "journal", "R": "replacement"}
         members = []
-        for member in sorted(array.members, key=lambda one: natural_key(one.device)):
+        for member in sorted(
+            array.members, key=lambda array_member: natural_key(array_member.device)
+        ):
             words = [flags[letter] for letter in member.flags if letter in flags]
             members.append(_with_notes(member.device, words))
-        given = (device.path,) if device else ()
+        volumes = (device.path,) if device else ()
         yield DiskGroup(
             "md",
             path.rpartition("/")[2],
             _array_state(array),
             tuple(members),
-            given,
+            volumes,
             layout,
             names.owner_of(layout),
         )
@@ -93,18 +95,18 @@ def _array_state(array: MdArray) -> str:
 def _zpools(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
     for pool in graph.facts.zpools:
         layout = first_layout_name([pool.name])
-        given = [
+        volumes = [
             d.path
             for d in graph.facts.devices
             if any(link.startswith(f"/dev/zvol/{pool.name}/") for link in (d.path, *d.links))
         ]
-        given += [d.name for d in graph.facts.datasets if d.name.startswith(f"{pool.name}/")]
+        volumes += [d.name for d in graph.facts.datasets if d.name.startswith(f"{pool.name}/")]
         yield DiskGroup(
             "zpool",
             pool.name,
             pool.state.lower() or "state unknown",
             tuple(_vdev_names(pool, graph)),
-            tuple(dict.fromkeys(given)),
+            tuple(dict.fromkeys(volumes)),
             layout,
             names.owner_of(layout),
         )
@@ -119,26 +121,28 @@ def _vdev_names(pool: Zpool, graph: Graph) -> Iterator[str]:
 
 
 def _bcache_sets(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
-    """By the set's UUID; a backing device that is in none stands alone."""
+    """Yield one group per set UUID; a backing device without a set is a group of its own."""
     sets: dict[str, dict[str, Bcache]] = defaultdict(dict)
-    for device, found in graph.facts.bcache.items():
-        alone = not found.set_uuid.strip("0-")
-        sets[f"none: {device}" if alone else found.set_uuid][device] = found
-    known = sorted(names.holding | names.past)
+    for device, bcache in graph.facts.bcache.items():
+        alone = not bcache.set_uuid.strip("0-")
+        sets[f"none: {device}" if alone else bcache.set_uuid][device] = bcache
+    layouts = sorted(names.holding | names.past)
     for uuid, devices in sorted(sets.items()):
         owners = [graph.facts.members.get(name, "").partition(" ")[2] for name in devices]
-        layout = first_layout_name([*owners, *(found.label for found in devices.values())])
-        mine = (n for n in known if any(graph.is_our_bcache(device, n) for device in devices))
+        layout = first_layout_name([*owners, *(bcache.label for bcache in devices.values())])
+        mine = (n for n in layouts if any(graph.is_our_bcache(device, n) for device in devices))
         layout = layout or next(mine, "")
-        told = [_with_notes(name, [_bcache_role(devices[name])]) for name in _sort_names(devices)]
-        given = [n for name in devices for n in graph.above[name] if n.startswith("bcache")]
-        modes = {mode for one in devices.values() if (mode := _cache_mode(one))}
+        members = [
+            _with_notes(name, [_bcache_role(devices[name])]) for name in _sort_names(devices)
+        ]
+        volumes = [n for name in devices for n in graph.above[name] if n.startswith("bcache")]
+        modes = {mode for bcache_device in devices.values() if (mode := _cache_mode(bcache_device))}
         yield DiskGroup(
             "bcache",
             uuid,
             ", ".join(sorted(modes)) or "no mode known",
-            tuple(told),
-            _sort_names(set(given)),
+            tuple(members),
+            _sort_names(set(volumes)),
             layout,
             names.owner_of(layout),
         )
@@ -152,14 +156,14 @@ def _bcache_role(device: Bcache) -> str:
 
 def _cache_mode(device: Bcache) -> str:
     """The kernel prints all modes, and the one that holds in brackets."""
-    said = device.values.get("cache_mode", "")
-    return said.partition("[")[2].partition("]")[0] or said
+    modes = device.values.get("cache_mode", "")
+    return modes.partition("[")[2].partition("]")[0] or modes
 
 
 def _with_notes(name: str, words: list[str]) -> str:
-    said = ", ".join(word for word in words if word)
-    return f"{name} ({said})" if said else name
+    notes = ", ".join(word for word in words if word)
+    return f"{name} ({notes})" if notes else name
 
 
-def _sort_names(found: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(found, key=natural_key))
+def _sort_names(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(names, key=natural_key))

@@ -22,7 +22,7 @@ from benchlab.web.natural import natural_key
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """State of a host: `css` is the badge's class, `words` what it says."""
+    """State of a host: the class of its badge and its text."""
 
     css: str
     words: str
@@ -75,16 +75,16 @@ SEARCHED_COLUMNS = ("name", "address", "notes", "os_name")
 Disk = tuple[Device, BlockDevice | None]
 # Of the disks on a host's page.
 DISKS = {
-    "name": lists.key_column("Disk", lambda one: one[0].name),
-    "size": lists.key_column("Size", lambda one: one[0].size, "num"),
-    "model": lists.key_column("Model", lambda one: one[0].model),
-    "serial": lists.key_column("Serial or WWN", lambda one: one[0].serial or one[0].wwn),
-    "kind": lists.key_column("Kind", lambda one: _disk_kind(*one)),
+    "name": lists.key_column("Disk", lambda disk: disk[0].name),
+    "size": lists.key_column("Size", lambda disk: disk[0].size, "num"),
+    "model": lists.key_column("Model", lambda disk: disk[0].model),
+    "serial": lists.key_column("Serial or WWN", lambda disk: disk[0].serial or disk[0].wwn),
+    "kind": lists.key_column("Kind", lambda disk: _disk_kind(*disk)),
     "sectors": lists.key_column(
-        "Sectors", lambda one: one[1] and (one[1].physical_sector, one[1].logical_sector), "num"
+        "Sectors", lambda disk: disk[1] and (disk[1].physical_sector, disk[1].logical_sector), "num"
     ),
-    "scheduler": lists.key_column("Scheduler", lambda one: one[1] and one[1].scheduler),
-    "use": lists.key_column("Use", lambda one: _disk_use(one[0])),
+    "scheduler": lists.key_column("Scheduler", lambda disk: disk[1] and disk[1].scheduler),
+    "use": lists.key_column("Use", lambda disk: _disk_use(disk[0])),
     "actions": lists.SortColumn("Actions"),
 }
 
@@ -104,20 +104,22 @@ def host_rows(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Host]:
     )
 
 
-def host_disks(host: Host, seen: Mapping[str, BlockDevice]) -> list[Disk]:
-    """Those that are there first, sdb2 before sdb10. `seen`: by identity."""
-    rows = sorted(host.devices.all(), key=lambda one: (not one.present, natural_key(one.name)))
-    return [(row, seen.get(row.identity)) for row in rows]
+def host_disks(host: Host, block_devices: Mapping[str, BlockDevice]) -> list[Disk]:
+    """List the disks, present ones first, sdb2 before sdb10. `block_devices`: by identity."""
+    rows = sorted(
+        host.devices.all(), key=lambda device: (not device.present, natural_key(device.name))
+    )
+    return [(row, block_devices.get(row.identity)) for row in rows]
 
 
-def disk_texts(one: Disk) -> tuple[str, ...]:
+def disk_texts(disk: Disk) -> tuple[str, ...]:
     """Texts of a disk that are searched, as the page shows them."""
-    device, seen = one
-    told = (device.name, device.model, device.serial, device.wwn, device.role, device.in_use)
+    device, block_device = disk
+    texts = (device.name, device.model, device.serial, device.wwn, device.role, device.in_use)
     return (
-        *told,
-        *_disk_kind(device, seen),
-        seen.scheduler if seen else "",
+        *texts,
+        *_disk_kind(device, block_device),
+        block_device.scheduler if block_device else "",
         USE_WORDS[_disk_use(device)[0]],
     )
 
@@ -134,14 +136,14 @@ def _disk_use(device: Device) -> tuple[int, str]:
     return (2, device.in_use) if device.in_use else (1, "")
 
 
-def _disk_kind(device: Device, seen: BlockDevice | None) -> tuple[str, str]:
-    """With how it is attached."""
+def _disk_kind(device: Device, block_device: BlockDevice | None) -> tuple[str, str]:
+    """Return the kind of a disk and how it is attached."""
     word = {True: "rotational", False: "flash", None: "unknown"}[device.rotational]
-    return word, seen.transport if seen else ""
+    return word, block_device.transport if block_device else ""
 
 
 def as_host_rows(hosts: Iterable[Any]) -> list[HostRow]:
-    """Of `rows`."""
+    """Convert the annotated hosts of `host_rows`."""
     return [
         HostRow(h, h.os_name, h.disks, h.spare_disks, host_state(h, h.sudo, h.busy)) for h in hosts
     ]
@@ -191,8 +193,8 @@ def _package_name(packages: Mapping[str, str], family: str) -> str:
 def spare_counts(user: AbstractBaseUser | AnonymousUser) -> dict[Host, dict[str, int]]:
     """Host -> role -> how many spare disks are there, for the hosts a person sees. Two queries."""
     hosts = {host.pk: host for host in Host.objects.for_user(user)}
-    found: dict[Host, dict[str, int]] = {host: {} for host in hosts.values()}
+    counts: dict[Host, dict[str, int]] = {host: {} for host in hosts.values()}
     rows = Device.objects.filter(host__in=hosts, present=True, spare=True)
     for pk, role, number in rows.values_list("host", "role").annotate(n=Count("pk")).order_by():
-        found[hosts[pk]][role] = number
-    return found
+        counts[hosts[pk]][role] = number
+    return counts

@@ -69,62 +69,62 @@ def host_list(request: HttpRequest) -> HttpResponse:
 def host_add(request: HttpRequest) -> HttpResponse:
     """Step one: where it is, and with which key. The host is asked for its own key right away. ?copy= fills it in."""
     copied = request.GET.get("copy", "") if request.method == "GET" else ""
-    told = _copied_values(request, parse_row_id(copied)) if copied else None
-    form = AddForm(request.POST or None, request.FILES or None, owner=request.user, initial=told)
+    initial = _copied_values(request, parse_row_id(copied)) if copied else None
+    form = AddForm(request.POST or None, request.FILES or None, owner=request.user, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
-            made = _create_host(request, form)
+            host = _create_host(request, form)
         except errors.HostsError as error:
             form.add_error(None, str(error))
         else:
-            return ask_key(request, made)
+            return ask_key(request, host)
     return render(request, "hosts/add.html", {"form": form})
 
 
 def _copied_values(request: HttpRequest, pk: int | None) -> dict[str, object]:
     """Values that a further machine like `pk` has in common with it: not its address, and of its key only the id."""
     like = get_object_or_404(Host.objects.for_user(request.user), pk=pk, access=Host.Access.SSH)
-    kept = {name: getattr(like, name) for name in ("port", "user", "credential", "notes")}
-    return kept | {"name": copy_name(like.name)}
+    values = {name: getattr(like, name) for name in ("port", "user", "credential", "notes")}
+    return values | {"name": copy_name(like.name)}
 
 
 def _create_host(request: HttpRequest, form: AddForm) -> Host:
-    given = form.cleaned_data
-    key: Credential = given["credential"]
+    values = form.cleaned_data
+    key: Credential = values["credential"]
     team = key.team if key else owning_team(request.user)
-    name = credentials.free_key_name(team, given["name"])
-    if given["private_key"]:
-        key = credentials.upload_credential(team, name, given["private_key"])
+    name = credentials.free_key_name(team, values["name"])
+    if values["private_key"]:
+        key = credentials.upload_credential(team, name, values["private_key"])
     elif not key:
         key = credentials.make_credential(team, name)
     return registration.add_host(
         team,
-        given["name"],
-        given["address"],
+        values["name"],
+        values["address"],
         key,
-        port=given["port"],
-        user=given["user"],
-        notes=given["notes"],
+        port=values["port"],
+        user=values["user"],
+        notes=values["notes"],
     )
 
 
 def ask_key(request: HttpRequest, host: Host) -> HttpResponse:
-    """On to step two, which shows the asking. An unreachable host goes there as well: the page says what is wrong."""
+    """Request the host's key and redirect to step two, which also explains why a host cannot be reached."""
     row = host_tasks.request_task(host, "offer_key", request.user)
     return redirect_to_task("host-key", row)
 
 
 def redirect_to_task(page: str, row: HostTask) -> HttpResponse:
-    """To a page of the host that shows the task, as it goes on and how it ended."""
+    """Redirect to a page of the host that shows the task's progress and result."""
     return redirect(f"{reverse(page, args=[row.host_id])}?task={row.pk}")
 
 
 @require_GET
 def host_task(request: HttpRequest, pk: int, task_pk: int) -> HttpResponse:
     """One task as it stands. To htmx only this part; over, it has the page that shows it load anew."""
-    found = own_host(request, pk)
-    row = get_object_or_404(found.tasks.select_related("host", "by"), pk=task_pk)
-    context = {"host": found, "host_task": host_tasks.task_view(row)}
+    host = own_host(request, pk)
+    row = get_object_or_404(host.tasks.select_related("host", "by"), pk=task_pk)
+    context = {"host": host, "host_task": host_tasks.task_view(row)}
     if not request.htmx:  # type: ignore[attr-defined]
         return render(request, "hosts/task.html", context)
     if row.ended_at is not None:
@@ -134,33 +134,32 @@ def host_task(request: HttpRequest, pk: int, task_pk: int) -> HttpResponse:
 
 @require_GET
 def host_detail(request: HttpRequest, pk: int) -> HttpResponse:
-    shown = get_object_or_404(Host.objects.visible_to(request.user).select_related("team"), pk=pk)
-    if shown.only_tool and not shown.team.library:
-        return _tool_page(shown.only_tool).page(request, shown)
-    if shown.access != Host.Access.SSH or shown.team.library:
-        return _described_page(request, shown)
-    found = own_host(request, pk)
-    if ssh_access.key_changed(found):
-        return redirect("host-key", found.pk)
-    latest = found.snapshots.first()
-    holder = host_layouts.holding_layout(found)
+    visible = get_object_or_404(Host.objects.visible_to(request.user).select_related("team"), pk=pk)
+    if visible.only_tool and not visible.team.library:
+        return _tool_page(visible.only_tool).page(request, visible)
+    if visible.access != Host.Access.SSH or visible.team.library:
+        return _described_page(request, visible)
+    host = own_host(request, pk)
+    if ssh_access.key_changed(host):
+        return redirect("host-key", host.pk)
+    latest = host.snapshots.first()
+    holder = host_layouts.holding_layout(host)
     sudo = latest.facts.get("sudo") if latest else None
     context = {
-        "host": found,
+        "host": host,
         "holder": holder,
-        "state": queries.host_state(found, sudo, holder.phase if holder else None),
-        "advice": advice(found.trouble) if found.trouble else None,
-        "fingerprint": ssh_access.fingerprints(found)[0],
+        "state": queries.host_state(host, sudo, holder.phase if holder else None),
+        "advice": advice(host.trouble) if host.trouble else None,
+        "fingerprint": ssh_access.fingerprints(host)[0],
         "snapshot": latest,
-        "snapshots": found.snapshots.count(),
-        "orphans": orphans.find_orphans(found, latest) if latest else [],
-        "missing": package_installs.offered_programs(found),
-        "installing": found.installs.filter(ended_at=None).first(),
-        "host_task": host_tasks.host_task_view(
-            found, request.GET.get("task"), "read_facts", "offer_key"
+        "snapshots": host.snapshots.count(),
+        "orphans": orphans.find_orphans(host, latest) if latest else [],
+        "missing": package_installs.offered_programs(host),
+        "installing": host.installs.filter(ended_at=None).first(),
+        "host_task": host_tasks.host_task_view(host, request.GET.get("task"), "read_facts", "offer_key"
         ),
     }
-    return render(request, "hosts/detail.html", context | _facts_context(request, found, latest))
+    return render(request, "hosts/detail.html", context | _facts_context(request, host, latest))
 
 
 class HostPage(Protocol):
@@ -173,8 +172,8 @@ class HostPage(Protocol):
 
 def _tool_page(access: str) -> HostPage:
     """The module `host_page` of the room that knows the tool."""
-    found = {one.ACCESS: cast(HostPage, one) for one in app_modules.named("host_page")}
-    return found[access]
+    pages = {module.ACCESS: cast(HostPage, module) for module in app_modules.named("host_page")}
+    return pages[access]
 
 
 def _described_page(request: HttpRequest, host: Host) -> HttpResponse:
@@ -185,13 +184,13 @@ def _described_page(request: HttpRequest, host: Host) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def host_change(request: HttpRequest, pk: int) -> HttpResponse:
-    found = own_host(request, pk)
-    form = AddressForm(request.POST or None, instance=found, owner=request.user)
+    host = own_host(request, pk)
+    form = AddressForm(request.POST or None, instance=host, owner=request.user)
     if request.method == "POST" and form.is_valid():
         try:
             # The form's own save would write every column, over what a worker stored meanwhile.
-            registration.change_host(found, **form.cleaned_data)
-            return redirect("host-detail", found.pk)
+            registration.change_host(host, **form.cleaned_data)
+            return redirect("host-detail", host.pk)
         except errors.HostsError as error:
             form.add_error(None, str(error))
     return render(request, "hosts/change.html", {"form": form, "host": own_host(request, pk)})
@@ -199,17 +198,15 @@ def host_change(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def host_delete(request: HttpRequest, pk: int) -> HttpResponse:
-    found = own_host(request, pk)
+    host = own_host(request, pk)
     if request.method == "GET":
-        return render(request, "hosts/delete.html", {"host": found})
+        return render(request, "hosts/delete.html", {"host": host})
     try:
-        registration.delete_host(found)
+        registration.delete_host(host)
     except errors.HostsError as error:
         request_notes.mark_refused(request, str(error))
         return redirect("host-detail", pk)
-    messages.success(
-        request, f"{found.name} is removed. Nothing was changed on the machine itself."
-    )
+    messages.success(request, f"{host.name} is removed. Nothing was changed on the machine itself.")
     return redirect("host-list")
 
 
@@ -222,20 +219,20 @@ def host_read(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_GET
 def host_history(request: HttpRequest, pk: int) -> HttpResponse:
-    found = own_host(request, pk)
-    rows = found.snapshots.only("pk", "host", "taken_at", "seen_at", "boot_id").order_by("-pk")
+    host = own_host(request, pk)
+    rows = host.snapshots.only("pk", "host", "taken_at", "seen_at", "boot_id").order_by("-pk")
     listed = lists.filter_rows(request, rows, READINGS, ("taken_at", "boot_id"))
     page = BoundedPaginator(listed.rows, SNAPSHOTS_PER_PAGE).get_page(request.GET.get("page"))
-    context = {"host": found, "page": page, "listed": listed}
+    context = {"host": host, "page": page, "listed": listed}
     return render(request, "hosts/history.html", context)
 
 
 @require_GET
 def host_snapshot(request: HttpRequest, pk: int, snapshot_pk: int) -> HttpResponse:
-    found = own_host(request, pk)
-    taken = get_object_or_404(found.snapshots, pk=snapshot_pk)
-    context = {"host": found, "snapshot": taken}
-    return render(request, "hosts/snapshot.html", context | _facts_context(request, found, taken))
+    host = own_host(request, pk)
+    snapshot = get_object_or_404(host.snapshots, pk=snapshot_pk)
+    context = {"host": host, "snapshot": snapshot}
+    return render(request, "hosts/snapshot.html", context | _facts_context(request, host, snapshot))
 
 
 def _facts_context(
@@ -245,9 +242,9 @@ def _facts_context(
     if snapshot is None:
         return {}
     facts = discovery.facts_of(snapshot)
-    seen = {device.identity: device for device in facts.devices if blocks.is_whole(device)}
+    block_devices = {device.identity: device for device in facts.devices if blocks.is_whole(device)}
     names = host_layouts.layout_names(host, snapshot)
-    rows = queries.host_disks(host, seen)
+    rows = queries.host_disks(host, block_devices)
     listed = lists.filter_in_memory(
         request, rows, queries.DISKS, queries.disk_texts, "#disks", filters=("task",)
     )

@@ -22,28 +22,30 @@ ROLES = ("hdd", "ssd", "nvme")
 @require_http_methods(["GET", "POST"])
 def device_detail(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
     """One disk: all that is on it and would be destroyed, and the form that marks it spare."""
-    host, found = _own_device(request, pk, device_pk)
-    form = _spare_form(found, request.POST or None)
+    host, device = _own_device(request, pk, device_pk)
+    form = _spare_form(device, request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            given = form.cleaned_data
-            spare_disks.mark_spare(found, request.user, given["typed"], given["role"])
-            messages.success(request, f"Marked {found.name} spare, with the role {given['role']}.")
+            values = form.cleaned_data
+            spare_disks.mark_spare(device, request.user, values["typed"], values["role"])
+            messages.success(
+                request, f"Marked {device.name} spare, with the role {values['role']}."
+            )
             return redirect("host-detail", host.pk)
         except (errors.HostsError, AgentError) as error:
             form.add_error(None, str(error))
-            found.refresh_from_db()
-    return _device_page(request, host, found, form, RatingForm(instance=found))
+            device.refresh_from_db()
+    return _device_page(request, host, device, form, RatingForm(instance=device))
 
 
 @require_POST
 def device_keep(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
     """Take a disk back."""
-    host, found = _own_device(request, pk, device_pk)
+    host, device = _own_device(request, pk, device_pk)
     try:
-        spare_disks.unmark_spare(found)
+        spare_disks.unmark_spare(device)
         messages.success(
-            request, f"{found.name} is no longer spare; BenchLab will not write to it."
+            request, f"{device.name} is no longer spare; BenchLab will not write to it."
         )
     except errors.HostsError as error:
         request_notes.mark_refused(request, str(error))
@@ -53,25 +55,25 @@ def device_keep(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
 @require_POST
 def device_rate(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
     """Store what a disk is rated for."""
-    host, found = _own_device(request, pk, device_pk)
-    form = RatingForm(request.POST, instance=found)
+    host, device = _own_device(request, pk, device_pk)
+    form = RatingForm(request.POST, instance=device)
     if form.is_valid():
         form.save()
-        messages.success(request, f"Kept what {found.name} is rated for.")
-        return redirect("device-detail", host.pk, found.pk)
-    found.refresh_from_db()
-    return _device_page(request, host, found, _spare_form(found), form)
+        messages.success(request, f"Kept what {device.name} is rated for.")
+        return redirect("device-detail", host.pk, device.pk)
+    device.refresh_from_db()
+    return _device_page(request, host, device, _spare_form(device), form)
 
 
 def _device_page(
-    request: HttpRequest, host: Host, found: Device, form: SpareForm, rating: RatingForm
+    request: HttpRequest, host: Host, device: Device, form: SpareForm, rating: RatingForm
 ) -> HttpResponse:
-    context = {"host": host, "device": found, "form": form, "rating": rating, "roles": ROLES}
-    return render(request, "hosts/device.html", context | _disk_context(host, found))
+    context = {"host": host, "device": device, "form": form, "rating": rating, "roles": ROLES}
+    return render(request, "hosts/device.html", context | _disk_context(host, device))
 
 
-def _spare_form(found: Device, data: QueryDict | None = None) -> SpareForm:
-    return SpareForm(data, device=found, initial={"role": _likely_role(found)})
+def _spare_form(device: Device, data: QueryDict | None = None) -> SpareForm:
+    return SpareForm(data, device=device, initial={"role": _likely_role(device)})
 
 
 def _own_device(request: HttpRequest, pk: int, device_pk: int) -> tuple[Host, Device]:

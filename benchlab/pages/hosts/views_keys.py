@@ -40,14 +40,14 @@ def host_key(request: HttpRequest, pk: int) -> HttpResponse:
             return redirect("host-key", host.pk)
         return _first_reading(request, host)
     host_task = host_tasks.host_task_view(host, request.GET.get("task"), "offer_key")
-    pinned, offered = ssh_access.fingerprints(host)
+    pinned, offered_fingerprint = ssh_access.fingerprints(host)
     context = {
         "host": host,
         "host_task": host_task,
         "form": form,
         "pinned": pinned,
-        "offered": offered,
-        "kind": host.offered_key.split()[0] if offered else "",
+        "offered": offered_fingerprint,
+        "kind": host.offered_key.split()[0] if offered_fingerprint else "",
         "changed": ssh_access.key_changed(host),
         "advice": advice(host.trouble) if host.trouble else None,
     }

@@ -23,8 +23,13 @@ def orphan_teardown(request: HttpRequest, pk: int, layout_pk: int) -> HttpRespon
     """GET shows what is left and which disks will be wiped; POST does it. `snapshot`: the reading that was shown."""
     host = own_host(request, pk)
     latest = host.snapshots.first()
-    found = [one for one in orphans.find_orphans(host, latest) if one.layout] if latest else []
-    orphan = next((one for one in found if one.layout and one.layout.pk == layout_pk), None)
+    leftovers = (
+        [leftover for leftover in orphans.find_orphans(host, latest) if leftover.layout] if latest else []
+    )
+    orphan = next(
+        (leftover for leftover in leftovers if leftover.layout and leftover.layout.pk == layout_pk),
+        None,
+    )
     if request.method == "POST":
         return _tear_down(request, host, layout_pk, orphan)
     if orphan is None or orphan.why_not:
@@ -32,8 +37,8 @@ def orphan_teardown(request: HttpRequest, pk: int, layout_pk: int) -> HttpRespon
         return redirect("host-detail", pk)
     lost = _lost_disks(host, orphan)
     context = {"host": host, "orphan": orphan, "snapshot": latest, "lost": lost}
-    context["phrase"] = wanted = plan_view.destroy_phrase(lost)
-    context["mistyped"] = confirmation.pop_mistyped(request, wanted)
+    context["phrase"] = phrase = plan_view.destroy_phrase(lost)
+    context["mistyped"] = confirmation.pop_mistyped(request, phrase)
     return render(request, "hosts/orphan.html", context)
 
 
@@ -47,9 +52,9 @@ def _tear_down(
         request, plan_view.destroy_phrase(_lost_disks(host, orphan))
     ):
         return redirect("host-orphan", host.pk, layout_pk)
-    seen = request.POST.get("snapshot", "")
+    snapshot_id = request.POST.get("snapshot", "")
     try:
-        orphans.tear_down_orphan(layout, parse_row_id(seen))
+        orphans.tear_down_orphan(layout, parse_row_id(snapshot_id))
     except CommandError as error:
         request_notes.mark_refused(request, str(error))
     else:

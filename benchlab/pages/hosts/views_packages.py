@@ -15,28 +15,28 @@ from benchlab.pages.hosts.views import own_host
 @require_http_methods(["GET", "POST"])
 def package_install(request: HttpRequest, pk: int) -> HttpResponse:
     """GET ?package= shows the command and asks; POST `package` and `command`, as it was shown, runs it."""
-    found = own_host(request, pk)
-    given = request.POST if request.method == "POST" else request.GET
-    chosen = given.getlist("package")
+    host = own_host(request, pk)
+    parameters = request.POST if request.method == "POST" else request.GET
+    chosen = parameters.getlist("package")
     try:
-        argv = package_installs.install_command(found, chosen)
+        argv = package_installs.install_command(host, chosen)
         if request.method == "POST":
             confirmed = str(request.POST.get("command", ""))
-            row = package_installs.start_install(found, chosen, confirmed, request.user)
-            return redirect("host-install", found.pk, row.pk)
+            row = package_installs.start_install(host, chosen, confirmed, request.user)
+            return redirect("host-install", host.pk, row.pk)
     except errors.HostsError as error:
         request_notes.mark_refused(request, str(error))
-        return redirect("host-detail", found.pk)
-    context = {"host": found, "packages": chosen, "command": " ".join(argv)}
+        return redirect("host-detail", host.pk)
+    context = {"host": host, "packages": chosen, "command": " ".join(argv)}
     return render(request, "hosts/install.html", context)
 
 
 @require_GET
 def package_install_progress(request: HttpRequest, pk: int, install_pk: int) -> HttpResponse:
     """Page of how far it is, as a worker saw it last: see benchlab.hosts.package_installs."""
-    found = own_host(request, pk)
-    row = get_object_or_404(found.installs.select_related("by"), pk=install_pk)
+    host = own_host(request, pk)
+    row = get_object_or_404(host.installs.select_related("by"), pk=install_pk)
     worker = "" if row.ended_at else host_tasks.worker_trouble()
-    context = {"host": found, "install": row, "worker": worker}
+    context = {"host": host, "install": row, "worker": worker}
     part = "#install-state" if request.htmx else ""  # type: ignore[attr-defined]
     return render(request, "hosts/installing.html" + part, context)

@@ -63,16 +63,16 @@ def example_form() -> Example:
 @require_GET
 def look_page(request: HttpRequest) -> HttpResponse:
     series = [
-        {"name": f"s{at + 1}", "hue": HUES[at], "key": sparkline.legend_key(one)}
-        for at, one in enumerate(assign_styles([Place(at) for at in range(len(COLOURS))]))
+        {"name": f"s{at + 1}", "hue": HUES[at], "key": sparkline.legend_key(style)}
+        for at, style in enumerate(assign_styles([Place(at) for at in range(len(COLOURS))]))
     ]
     hosts = [
-        sparkline.legend_key(one)
-        for one in assign_styles([Place(0, at, 0) for at in range(len(LINE_DASHES))])
+        sparkline.legend_key(style)
+        for style in assign_styles([Place(0, at, 0) for at in range(len(LINE_DASHES))])
     ]
     others = [
-        sparkline.legend_key(one)
-        for one in assign_styles([Place(0, 0, at) for at in range(len(MARKERS))])
+        sparkline.legend_key(style)
+        for style in assign_styles([Place(0, 0, at) for at in range(len(MARKERS))])
     ]
     context = {
         "tokens": TOKENS,

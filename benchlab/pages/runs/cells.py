@@ -69,13 +69,13 @@ def is_number(column: Column) -> bool:
 def table_rows(ids: Sequence[int], columns: Sequence[Column]) -> list[Row]:
     """The rows of these attempts, in that order. Two queries."""
     plain = [c for c in columns if not c.name.startswith(METRIC)]
-    told = SQL("SELECT {}, {} {} WHERE a.id = ANY({})").format(
+    statement = SQL("SELECT {}, {} {} WHERE a.id = ANY({})").format(
         trusted_sql(IDS),
         SQL(", ").join([*(trusted_sql(c.sql) for c in plain), trusted_sql("1")]),
         trusted_sql(sql.ATTEMPTS_FROM),
         Literal(list(ids)),
     )
-    by_id = {row[0]: row for row in fetch_rows(told)} if ids else {}
+    by_id = {row[0]: row for row in fetch_rows(statement)} if ids else {}
     measured = _measured_values(
         ids, [c.name.removeprefix(METRIC) for c in columns if c not in plain]
     )
@@ -87,13 +87,13 @@ def _measured_values(
 ) -> dict[tuple[int, str], tuple[float | None, str]]:
     if not (ids and names):
         return {}
-    found = fetch_rows(
+    measurements = fetch_rows(
         SQL(
             "SELECT m.attempt_id, m.name, m.value, m.unit FROM runs_measurement m"
             " WHERE m.attempt_id = ANY({}) AND m.name = ANY({}) AND m.labels = '{{}}'::jsonb"
         ).format(Literal(list(ids)), Literal(list(names)))
     )
-    return {(attempt, name): (value, unit) for attempt, name, value, unit in found}
+    return {(attempt, name): (value, unit) for attempt, name, value, unit in measurements}
 
 
 def _table_row(
@@ -117,7 +117,7 @@ def _table_row(
 
 
 def figure_cell(name: str, value: float | None, unit: str) -> Cell:
-    """With its unit; shares in percent."""
+    """Format a figure with its unit; shares in percent."""
     if value is None:
         return Cell(NOTHING, css="num")
     if metric_naming.is_share(name, unit):
@@ -153,32 +153,34 @@ class GroupRow:
     figures: list[Cell]
 
 
-def group_row(one: RunGroup, by: Sequence[Column], names: Iterable[str], url: str) -> GroupRow:
+def group_row(
+    run_group: RunGroup, by: Sequence[Column], names: Iterable[str], url: str
+) -> GroupRow:
     """`url`: of the table of its runs."""
     cells = [
         value_cell(column, value, pk)
-        for column, value, pk in zip(by, one.values, one.ids, strict=True)
+        for column, value, pk in zip(by, run_group.values, run_group.ids, strict=True)
     ]
     figures = [
         cell
-        for name, found in zip(names, one.figures, strict=True)
-        for cell in _figure_cells(name, found)
+        for name, group_figure in zip(names, run_group.figures, strict=True)
+        for cell in _figure_cells(name, group_figure)
     ]
-    return GroupRow(cells, one.runs, url, figures)
+    return GroupRow(cells, run_group.runs, url, figures)
 
 
-def _figure_cells(name: str, found: GroupFigure) -> list[Cell]:
+def _figure_cells(name: str, group_figure: GroupFigure) -> list[Cell]:
     """Mean, median, spread, number."""
-    if found.number and not found.unit:
+    if group_figure.number and not group_figure.unit:
         return [
             Cell("several units", css="num"),
             *[Cell(NOTHING, css="num")] * 2,
-            Cell(str(found.number), css="num"),
+            Cell(str(group_figure.number), css="num"),
         ]
-    spread = NOTHING if found.spread is None else si(100 * found.spread, "%")
+    spread = NOTHING if group_figure.spread is None else si(100 * group_figure.spread, "%")
     return [
-        figure_cell(name, found.mean, found.unit),
-        figure_cell(name, found.median, found.unit),
+        figure_cell(name, group_figure.mean, group_figure.unit),
+        figure_cell(name, group_figure.median, group_figure.unit),
         Cell(spread, css="num"),
-        Cell(str(found.number), css="num"),
+        Cell(str(group_figure.number), css="num"),
     ]

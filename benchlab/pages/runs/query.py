@@ -54,7 +54,7 @@ class TypedCondition:
 
 @dataclass(slots=True)
 class PageQuery:
-    """`asked` and `by` are None and empty where `errors` (parameter -> what is wrong) has any."""
+    """`request` is None and `group_columns` is empty if there are `errors` (parameter -> message)."""
 
     # in the language
     parameters: dict[str, list[str]]
@@ -84,69 +84,69 @@ class PageQuery:
     @property
     def conditions(self) -> list[TypedCondition]:
         """The conditions, one for each value; and an empty one to fill in."""
-        found = []
+        conditions = []
         for parameter, values in self.parameters.items():
             if parameter in OWN_PARAMETERS:
                 continue
             stem, mark, operator = parameter.rpartition("__")
             name = (stem, operator) if mark and operator in OPERATORS else (parameter, "eq")
             error = self.errors.get(parameter, "")
-            found += [TypedCondition(*name, value, error) for value in values]
-        return [*found, TypedCondition()]
+            conditions += [TypedCondition(*name, value, error) for value in values]
+        return [*conditions, TypedCondition()]
 
     @property
     def other_errors(self) -> Mapping[str, str]:
         """Errors of all that is no condition."""
         own = (*OWN_PARAMETERS, GROUP, GROUP_ORDER, CURSOR)
-        return {name: said for name, said in self.errors.items() if name in own}
+        return {name: error for name, error in self.errors.items() if name in own}
 
     def download_query(self, form: str) -> str:
         """The exports' query for the rows that are shown."""
-        every = {
+        parameters = {
             **self.parameters,
             "fields": [",".join(["run", *self.column_names])],
             "ordering": [self.order_term],
         }
-        return urlencode({**every, "wide": ["true"], "format": [form]}, doseq=True)
+        return urlencode({**parameters, "wide": ["true"], "format": [form]}, doseq=True)
 
 
 def parse_page_query(query: QueryDict) -> PageQuery:
-    """Whatever is wrong is in its errors."""
-    given = {name: list(values) for name, values in query.lists()}
-    own = {name: given.pop(name, [""])[-1] for name in (GROUP, GROUP_ORDER, CURSOR, PAGE)}
-    wish = PageQuery(given, own)
+    """Parse the address; what is wrong is in `errors`."""
+    parameters = {name: list(values) for name, values in query.lists()}
+    own = {name: parameters.pop(name, [""])[-1] for name in (GROUP, GROUP_ORDER, CURSOR, PAGE)}
+    page_query = PageQuery(parameters, own)
     for name in DOWNLOADS:
-        if given.pop(name, None):
-            wish.errors[name] = "Only downloads have that."
+        if parameters.pop(name, None):
+            page_query.errors[name] = "Only downloads have that."
     try:
-        wish.request = parse_query(
+        page_query.request = parse_query(
             RESULTS,
             {
-                **given,
-                "fields": [",".join(wish.column_names) or "run"],
-                "ordering": [wish.order_term],
+                **parameters,
+                "fields": [",".join(page_query.column_names) or "run"],
+                "ordering": [page_query.order_term],
                 "wide": ["true"],
             },
         )
-        if len(wish.request.order) != 1:
+        if len(page_query.request.order) != 1:
             raise QueryError(
                 {"ordering": "The page is sorted by one column; downloads by several."}
             )
     except QueryError as refused:
-        wish.refuse(refused)
-    if wish.group_names:
+        page_query.refuse(refused)
+    if page_query.group_names:
         try:
-            wish.group_columns = parse_columns(wish.group_names)
+            page_query.group_columns = parse_columns(page_query.group_names)
         except QueryError as refused:
-            wish.refuse(QueryError({GROUP: next(iter(refused.errors.values()))}))
-    if wish.errors:
-        wish.request = None
-    return wish
+            page_query.refuse(QueryError({GROUP: next(iter(refused.errors.values()))}))
+    if page_query.errors:
+        page_query.request = None
+    return page_query
 
 
-def parse_columns(wanted: Iterable[str]) -> tuple[Column, ...]:
+def parse_columns(column_names: Iterable[str]) -> tuple[Column, ...]:
     """Raises Refused."""
-    return parse_query(RESULTS, {"fields": [",".join(wanted)], "wide": ["true"]}).columns
+    return parse_query(RESULTS, {"fields": [",".join(column_names)], "wide": ["true"]}).columns
 
 
 def query_from_form(form: QueryDict) -> str:

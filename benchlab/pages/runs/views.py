@@ -52,58 +52,63 @@ PARTS = ("Mean", "Median", "Spread", "n")
 def run_list(request: HttpRequest) -> HttpResponse:
     if FORM in request.GET:
         return redirect(f"{reverse('run-list')}?{query.query_from_form(request.GET)}")
-    wish = query.parse_page_query(request.GET)
-    seen = reading.queried_campaigns(wish.request, request.user, few_rows=True)
-    found: dict[str, Any] = {}
-    if wish.request is not None:
+    page_query = query.parse_page_query(request.GET)
+    visible = reading.queried_campaigns(page_query.request, request.user, few_rows=True)
+    table: dict[str, Any] = {}
+    if page_query.request is not None:
         try:
-            found = (
-                _groups_context(request, wish, wish.request, seen)
-                if wish.group_columns
-                else _rows_context(request, wish, wish.request, seen)
+            table = (
+                _groups_context(request, page_query, page_query.request, visible)
+                if page_query.group_columns
+                else _rows_context(request, page_query, page_query.request, visible)
             )
         except QueryError as refused:
-            wish.refuse(refused)
-    context = {"query": wish, **_form_choices(wish, seen), **found}
-    return render(request, "runs/list.html", context, status=400 if wish.errors else 200)
+            page_query.refuse(refused)
+    context = {"query": page_query, **_form_choices(page_query, visible), **table}
+    return render(request, "runs/list.html", context, status=400 if page_query.errors else 200)
 
 
 def _rows_context(
-    request: HttpRequest, wish: PageQuery, asked: TableQuery, seen: Composable
+    request: HttpRequest, page_query: PageQuery, table_query: TableQuery, visible: Composable
 ) -> dict[str, Any]:
-    asked = reading.resolve_query(asked, seen)
-    ids, last = table_pages.read_page(asked, seen, _decode_place(wish), PAGE_SIZE)
-    shown = [column for column in asked.columns if column.name not in query.ROW]
+    table_query = reading.resolve_query(table_query, visible)
+    ids, last = table_pages.read_page(table_query, visible, _decode_place(page_query), PAGE_SIZE)
+    columns = [column for column in table_query.columns if column.name not in query.ROW]
     following = without_parameters(request.GET)
     if last:
         following[CURSOR] = signing.dumps(
-            [wish.order_term, last.was_sorted, last.has_value, _values_to_json(last.values)],
+            [page_query.order_term, last.was_sorted, last.has_value, _values_to_json(last.values)],
             salt=CURSOR_SALT,
         )
     return {
         "heads": [
-            sortable_head(request.GET, "ordering", "attempt", wish.order_term, "Run"),
-            *(_column_head(request, wish, column) for column in shown),
+            sortable_head(request.GET, "ordering", "attempt", page_query.order_term, "Run"),
+            *(_column_head(request, page_query, column) for column in columns),
         ],
-        "rows": cells.table_rows(ids, shown),
+        "rows": cells.table_rows(ids, columns),
         "next": query_address(following) if last else "",
         "first": query_address(without_parameters(request.GET, CURSOR))
-        if wish.page_parameters[CURSOR]
+        if page_query.page_parameters[CURSOR]
         else "",
-        "downloads": _downloads(wish),
+        "downloads": _downloads(page_query),
     }
 
 
-def _downloads(wish: PageQuery) -> list[tuple[str, str]]:
+def _downloads(page_query: PageQuery) -> list[tuple[str, str]]:
     """(format, address) of the exports of all rows of this filter."""
     where = reverse("api:results-list")
-    return [(form, f"{where}?{wish.download_query(form)}") for form in ("csv", "parquet")]
+    return [(form, f"{where}?{page_query.download_query(form)}") for form in ("csv", "parquet")]
 
 
-def _column_head(request: HttpRequest, wish: PageQuery, column: Column) -> ColumnHead:
+def _column_head(request: HttpRequest, page_query: PageQuery, column: Column) -> ColumnHead:
     css = "num" if cells.is_number(column) else ""
     return sortable_head(
-        request.GET, "ordering", column.name, wish.order_term, cells.column_label(column.name), css
+        request.GET,
+        "ordering",
+        column.name,
+        page_query.order_term,
+        cells.column_label(column.name),
+        css,
     )
 
 
@@ -111,74 +116,82 @@ def _values_to_json(values: Iterable[Any]) -> list[Any]:
     return [{"at": v.isoformat()} if isinstance(v, datetime) else v for v in values]
 
 
-def _decode_place(wish: PageQuery) -> table_pages.PagePosition | None:
+def _decode_place(page_query: PageQuery) -> table_pages.PagePosition | None:
     """Raises Refused: it is none of ours, or of another order."""
-    if not wish.page_parameters[CURSOR]:
+    if not page_query.page_parameters[CURSOR]:
         return None
     try:
-        order, every, known, values = signing.loads(wish.page_parameters[CURSOR], salt=CURSOR_SALT)
+        order, every, is_known, values = signing.loads(
+            page_query.page_parameters[CURSOR], salt=CURSOR_SALT
+        )
     except (signing.BadSignature, ValueError):
         raise QueryError({CURSOR: "Begin at the first page: that address was changed."}) from None
-    if order != wish.order_term:
+    if order != page_query.order_term:
         raise QueryError(
             {CURSOR: "Begin at the first page: the table was sorted by another column."}
         )
-    made = (datetime.fromisoformat(v["at"]) if isinstance(v, dict) else v for v in values)
-    return table_pages.PagePosition(every, known, tuple(made))
+    decoded = (datetime.fromisoformat(v["at"]) if isinstance(v, dict) else v for v in values)
+    return table_pages.PagePosition(every, is_known, tuple(decoded))
 
 
 def _groups_context(
-    request: HttpRequest, wish: PageQuery, asked: TableQuery, seen: Composable
+    request: HttpRequest, page_query: PageQuery, table_query: TableQuery, visible: Composable
 ) -> dict[str, Any]:
     try:
         by = reading.resolve_query(
-            TableQuery(RESULTS, (), wish.group_columns, wide=True), seen
+            TableQuery(RESULTS, (), page_query.group_columns, wide=True), visible
         ).columns
     except QueryError as refused:
         raise QueryError({GROUP: next(iter(refused.errors.values()))}) from None
-    asked = reading.resolve_query(asked, seen)
-    names = grouped.figure_names(asked)
-    found = _sort_groups(grouped.group_runs(asked, by, seen), [c.name for c in by], names, wish)
-    page = BoundedPaginator(found, PAGE_SIZE).get_page(wish.page_parameters[PAGE])
+    table_query = reading.resolve_query(table_query, visible)
+    names = grouped.figure_names(table_query)
+    run_groups = _sort_groups(
+        grouped.group_runs(table_query, by, visible), [c.name for c in by], names, page_query
+    )
+    page = BoundedPaginator(run_groups, PAGE_SIZE).get_page(page_query.page_parameters[PAGE])
     rest = without_parameters(request.GET, PAGE)
     return {
-        "heads": _group_heads(request, wish, by, names),
+        "heads": _group_heads(request, page_query, by, names),
         "groups": [
-            cells.group_row(one, by, names, _group_runs_address(request, by, one))
-            for one in page.object_list
+            cells.group_row(run_group, by, names, _group_runs_address(request, by, run_group))
+            for run_group in page.object_list
         ],
         "page": page,
         "page_query": rest.urlencode(),
-        "downloads": _downloads(wish),
+        "downloads": _downloads(page_query),
     }
 
 
 def _sort_groups(
-    found: list[grouped.RunGroup], by: list[str], names: list[str], wish: PageQuery
+    run_groups: list[grouped.RunGroup], by: list[str], names: list[str], page_query: PageQuery
 ) -> list[grouped.RunGroup]:
-    """By what they are grouped by, or by the column that is asked for; what is not known last. Raises Refused."""
-    found = sorted(found, key=lambda one: [_value_rank(value) for value in one.values])
-    asked = wish.page_parameters[GROUP_ORDER]
-    if not asked:
-        return found
-    word, down = asked.removeprefix("-"), asked.startswith("-")
-    known = [*by, COUNT, *(METRIC + name for name in names)]
-    if word not in known:
+    """Sort by the group columns or the requested one, with unknown values last. Raises QueryError."""
+    run_groups = sorted(
+        run_groups, key=lambda run_group: [_value_rank(value) for value in run_group.values]
+    )
+    term = page_query.page_parameters[GROUP_ORDER]
+    if not term:
+        return run_groups
+    word, down = term.removeprefix("-"), term.startswith("-")
+    sortable = [*by, COUNT, *(METRIC + name for name in names)]
+    if word not in sortable:
         raise QueryError(
-            {GROUP_ORDER: f"{word[:40]!r} is not one of them; there are {', '.join(known)}."}
+            {GROUP_ORDER: f"{word[:40]!r} is not one of them; there are {', '.join(sortable)}."}
         )
 
-    def key(one: grouped.RunGroup) -> Any:
+    def group_value(run_group: grouped.RunGroup) -> Any:
         if word == COUNT:
-            return one.runs
+            return run_group.runs
         if word in by:
-            return one.values[by.index(word)]
-        return one.figures[names.index(word.removeprefix(METRIC))].median
+            return run_group.values[by.index(word)]
+        return run_group.figures[names.index(word.removeprefix(METRIC))].median
 
-    there = [one for one in found if key(one) is not None]
+    with_value = [run_group for run_group in run_groups if group_value(run_group) is not None]
     return [
-        *sorted(there, key=lambda one: _value_rank(key(one)), reverse=down),
-        *(one for one in found if key(one) is None),
+        *sorted(
+            with_value, key=lambda run_group: _value_rank(group_value(run_group)), reverse=down
+        ),
+        *(run_group for run_group in run_groups if group_value(run_group) is None),
     ]
 
 
@@ -192,95 +205,104 @@ def _value_rank(value: Any) -> tuple[Any, ...]:
 
 
 def _group_heads(
-    request: HttpRequest, wish: PageQuery, by: Sequence[Column], names: Sequence[str]
+    request: HttpRequest, page_query: PageQuery, by: Sequence[Column], names: Sequence[str]
 ) -> list[ColumnHead]:
-    asked = wish.page_parameters[GROUP_ORDER]
+    term = page_query.page_parameters[GROUP_ORDER]
 
-    def one(word: str, label: str, css: str = "", more: str = "") -> ColumnHead:
-        return sortable_head(request.GET, GROUP_ORDER, word, asked, label, css, more)
+    def group_head(word: str, label: str, css: str = "", more: str = "") -> ColumnHead:
+        return sortable_head(request.GET, GROUP_ORDER, word, term, label, css, more)
 
     figures = [
-        one(METRIC + name, metric_naming.metric_title(name), "num", part)
+        group_head(METRIC + name, metric_naming.metric_title(name), "num", part)
         if part == "Median"
         else ColumnHead(metric_naming.metric_title(name), css="num", more=part)
         for name in names
         for part in PARTS
     ]
     return [
-        *(one(c.name, cells.column_label(c.name), "num" if cells.is_number(c) else "") for c in by),
-        one(COUNT, "Runs", "num"),
+        *(
+            group_head(c.name, cells.column_label(c.name), "num" if cells.is_number(c) else "")
+            for c in by
+        ),
+        group_head(COUNT, "Runs", "num"),
         *figures,
     ]
 
 
-def _group_runs_address(request: HttpRequest, by: Sequence[Column], one: grouped.RunGroup) -> str:
+def _group_runs_address(
+    request: HttpRequest, by: Sequence[Column], run_group: grouped.RunGroup
+) -> str:
     """The table of a group's runs: what it has in common is asked for as well."""
-    wanted = without_parameters(request.GET, GROUP, GROUP_ORDER, PAGE)
-    for column, value, pk in zip(by, one.values, one.ids, strict=True):
+    parameters = without_parameters(request.GET, GROUP, GROUP_ORDER, PAGE)
+    for column, value, pk in zip(by, run_group.values, run_group.ids, strict=True):
         name = f"{column.name}_id" if pk is not None else column.name
         if value is None:
-            wanted[f"{name}__isnull"] = "true"
+            parameters[f"{name}__isnull"] = "true"
         else:
-            wanted[name] = str(pk if pk is not None else value)
-    wanted["latest"] = "true"
-    return query_address(wanted)
+            parameters[name] = str(pk if pk is not None else value)
+    parameters["latest"] = "true"
+    return query_address(parameters)
 
 
-def _form_choices(wish: PageQuery, seen: Composable) -> dict[str, Any]:
+def _form_choices(page_query: PageQuery, visible: Composable) -> dict[str, Any]:
     """Choices that the form offers."""
-    figures, options = completions.newest_units(seen), completions.newest_options(seen)
+    figures, options = completions.newest_units(visible), completions.newest_options(visible)
     plain = [c for c in RESULTS.columns.values() if not c.per_row and c.name not in query.ROW]
     params = [PARAM + name for name in options]
     columns = [*(c.name for c in plain), *(METRIC + name for name in figures), *params]
     groupable = [*(c.name for c in plain if c.kind in grouped.GROUPABLE_KINDS), *params]
     return {
         "typed": [
-            (one, completions.complete_values(one.name, "", seen) if one.name else [])
-            for one in wish.conditions[:20]
+            (
+                condition, completions.complete_values(condition.name, "", visible) if condition.name else [],
+            )
+            for condition in page_query.conditions[:20]
         ],
         "names": completions.condition_names(figures, options),
-        "columns": _column_choices(wish.column_names, columns),
-        "groupable": _column_choices(wish.group_names, groupable),
+        "columns": _column_choices(page_query.column_names, columns),
+        "groupable": _column_choices(page_query.group_names, groupable),
         "operators": [
             (word, OPERATOR_WORDS[word])
             for word in OPERATOR_WORDS
             if word == "eq" or word in OPERATORS
         ],
-        "group_said": ", ".join(cells.column_label(name).lower() for name in wish.group_names),
+        "group_said": ", ".join(
+            cells.column_label(name).lower() for name in page_query.group_names
+        ),
     }
 
 
-def _column_choices(chosen: Sequence[str], known: Sequence[str]) -> list[tuple[str, str, bool]]:
+def _column_choices(chosen: Sequence[str], available: Sequence[str]) -> list[tuple[str, str, bool]]:
     """(name, what it is called, whether it is chosen); the chosen ones first, in their order."""
-    every = dict.fromkeys([*chosen, *known])
+    every = dict.fromkeys([*chosen, *available])
     return [(name, cells.column_label(name), name in chosen) for name in every]
 
 
 @require_GET
 def run_words(request: HttpRequest) -> HttpResponse:
     """Values that may be typed for ?field=, as options of a list: those that contain ?value=."""
-    seen = reading.visible_campaigns(request.user, False, few_rows=True)
+    visible = reading.visible_campaigns(request.user, False, few_rows=True)
     name, typed = request.GET.get("field", "")[:100], request.GET.get("value", "")[:100]
     return render(
-        request, "runs/_words.html", {"words": completions.complete_values(name, typed, seen)}
+        request, "runs/_words.html", {"words": completions.complete_values(name, typed, visible)}
     )
 
 
 @require_GET
 def run_compare(request: HttpRequest) -> HttpResponse:
-    """To the comparison of the set-ups that the runs ?run= are of."""
-    wanted = [
+    """Redirect to the comparison of the set-ups of the runs in ?run=."""
+    run_ids = [
         text
         for text in request.GET.getlist("run")
         if text.isascii() and text.isdecimal() and len(text) < 19
     ]
-    runs = Run.objects.visible_to(request.user).filter(pk__in=wanted[:MAX_COMPARED])
-    found = (
+    runs = Run.objects.visible_to(request.user).filter(pk__in=run_ids[:MAX_COMPARED])
+    set_ups = (
         runs.values_list("campaign", "topology", "host", "workload", "stage").distinct().order_by()
     )
     pairs = {
         (name, value if name != "stage" else value or BUILT)
-        for row in found
+        for row in set_ups
         for name, value in zip(
             ("campaign", "topology", "host", "workload", "stage"), row, strict=True
         )

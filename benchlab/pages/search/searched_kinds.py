@@ -76,13 +76,13 @@ def find_sections(user: Person, text: str) -> list[Section]:
         return []
     sought = SearchTerm(user, text, words)
     every = [_find_runs, *(() if len(text) < MIN_LENGTH else BY_WORDS)]
-    return [found for one in every if (found := one(sought)).rows]
+    return [section for find in every if (section := find(sought)).rows]
 
 
 def _find_runs(sought: SearchTerm) -> Section:
     match = RUN.fullmatch(sought.text)
     rows = Run.objects.visible_to(sought.user).select_related("campaign", "topology", "workload")
-    found = rows.filter(pk=int(match[1])).order_by() if match else []
+    runs = rows.filter(pk=int(match[1])).order_by() if match else []
     return Section(
         "Runs",
         [
@@ -91,17 +91,19 @@ def _find_runs(sought: SearchTerm) -> Section:
                 reverse("run-detail", args=[row.pk]),
                 sought.make_excerpt(row, row.campaign),
             )
-            for row in found
+            for row in runs
         ],
     )
 
 
 def _limited_section(
-    noun: str, rows: Iterable[Any], made: Callable[[Any], SearchResult], rest: str = ""
+    noun: str, rows: Iterable[Any], make_result: Callable[[Any], SearchResult], rest: str = ""
 ) -> Section:
-    """Of one row more than are shown."""
-    found = list(rows)
-    return Section(noun, [made(row) for row in found[:MAX_RESULTS]], len(found) > MAX_RESULTS, rest)
+    """Build a section from up to MAX_RESULTS + 1 rows; the last one only shows that there are more."""
+    limited = list(rows)
+    return Section(
+        noun, [make_result(row) for row in limited[:MAX_RESULTS]], len(limited) > MAX_RESULTS, rest
+    )
 
 
 def _find_hosts(sought: SearchTerm) -> Section:
@@ -193,14 +195,14 @@ def _find_comments(sought: SearchTerm) -> Section:
 
 def _text_section(sought: SearchTerm, noun: str, rows: Iterable[Note | Comment]) -> Section:
     """About rows that are still there, and not archived."""
-    found = list(rows)
-    named = targets.current_names(sought.user, [(row.kind, row.object_id) for row in found])
-    there = [row for row in found if (row.kind, row.object_id) in named]
+    written = list(rows)
+    names = targets.current_names(sought.user, [(row.kind, row.object_id) for row in written])
+    current = [row for row in written if (row.kind, row.object_id) in names]
     return _limited_section(
         noun,
-        there,
+        current,
         lambda row: SearchResult(
-            sought.mark_title(f"{Kind(row.kind).label} {named[row.kind, row.object_id]}"),
+            sought.mark_title(f"{Kind(row.kind).label} {names[row.kind, row.object_id]}"),
             targets.row_url(row.kind, row.object_id),
             sought.make_excerpt(row.text),
         ),

@@ -14,8 +14,8 @@ from benchlab.web.lists import search_text
 @require_GET
 def search(request: HttpRequest) -> HttpResponse:
     text = search_text(request)
-    found = searched_kinds.find_sections(request.user, text)
+    sections = searched_kinds.find_sections(request.user, text)
     template = "search/_found.html" if request.htmx else "search/search.html"  # type: ignore[attr-defined]
     return render(
-        request, template, {"text": text, "sections": found, "least": searched_kinds.MIN_LENGTH}
+        request, template, {"text": text, "sections": sections, "least": searched_kinds.MIN_LENGTH}
     )

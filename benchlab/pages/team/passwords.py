@@ -41,16 +41,16 @@ class TokenEndingValidator:
 
 @transaction.atomic
 def _end_tokens(user: AbstractBaseUser) -> None:
-    """With the entry that says so, or not at all."""
+    """End the tokens and record it in the audit log, or do neither."""
     if not (ended := tokens.revoke_all(user.pk)):
         return
     name = user.get_username()
-    told = f"{token_count_text(ended)} of {name}: a new password"
-    chain.add_entry("tokens-end", actor_id=user.pk, actor=name, via="password", subject=told)
+    subject = f"{token_count_text(ended)} of {name}: a new password"
+    chain.add_entry("tokens-end", actor_id=user.pk, actor=name, via="password", subject=subject)
 
 
 class TokenChoiceForm(forms.Form):
-    """Of a person who has tokens and sets another password."""
+    """Asks a person who has tokens and sets a new password what becomes of them."""
 
     user: Any
 
@@ -73,9 +73,9 @@ class TokenChoiceForm(forms.Form):
         setattr(self.user, KEEPS_TOKENS, self.cleaned_data.get("tokens") == KEEP_TOKENS)
         super().save()  # type: ignore[misc]  # of allauth's form
         if have:
-            done = "kept" if getattr(self.user, KEEPS_TOKENS) else "ended"
-            request_notes.note_subject(request, None, f"{token_count_text(have)} {done}")
-            messages.info(request, f"{token_count_text(have)} {done}.")
+            outcome = "kept" if getattr(self.user, KEEPS_TOKENS) else "ended"
+            request_notes.note_subject(request, None, f"{token_count_text(have)} {outcome}")
+            messages.info(request, f"{token_count_text(have)} {outcome}.")
 
 
 class ChangePassword(TokenChoiceForm, ChangePasswordForm):  # type: ignore[misc]

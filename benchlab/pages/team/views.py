@@ -73,11 +73,11 @@ def api_tokens(request: HttpRequest) -> HttpResponse:
     assert isinstance(request.user, AbstractBaseUser)
     form, fresh = TokenForm(request.user, request.POST or None), ""
     if request.method == "POST" and form.is_valid():
-        asked = form.cleaned_data
-        made, fresh = tokens.create_token(
-            request.user, asked["name"], Role(asked["role"]), asked["days"], asked["team"]
+        values = form.cleaned_data
+        token, fresh = tokens.create_token(
+            request.user, values["name"], Role(values["role"]), values["days"], values["team"]
         )
-        request_notes.note_subject(request, made.team_id, f"token {made}, {made.role} at most")
+        request_notes.note_subject(request, token.team_id, f"token {token}, {token.role} at most")
         request_notes.mark_done(request)
         form = TokenForm(request.user)
     mine = ApiToken.objects.filter(user_id=request.user.pk).select_related("team")
@@ -90,7 +90,7 @@ def api_tokens(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
-    """From now on it is as unknown as one that never was."""
+    """Delete a token; from now on it is unknown."""
     row = get_object_or_404(ApiToken, pk=pk, user_id=request.user.pk)
     request_notes.note_subject(request, row.team_id, f"token {row}")
     row.delete()

@@ -20,9 +20,9 @@ from benchlab.web.row_ids import parse_row_id
 
 # By the word that the list's address has for each column.
 SESSIONS = {
-    "since": lists.key_column("Since (UTC)", lambda one: one.created_at),
-    "address": lists.key_column("Address", lambda one: one.ip),
-    "browser": lists.key_column("Browser", lambda one: one.user_agent),
+    "since": lists.key_column("Since (UTC)", lambda session: session.created_at),
+    "address": lists.key_column("Address", lambda session: session.ip),
+    "browser": lists.key_column("Browser", lambda session: session.user_agent),
     "actions": lists.SortColumn("Actions"),
 }
 
@@ -51,9 +51,9 @@ def change_email(request: HttpRequest) -> HttpResponse:
 def session_list(request: HttpRequest) -> HttpResponse:
     """POST with `session` ends that one; without, all but this one."""
     user = requesting_user(request)
-    if request.method == "POST" and (asked := request.POST.get("session", "")):
+    if request.method == "POST" and (session_id := request.POST.get("session", "")):
         mine = UserSession.objects.filter(user=user)
-        ended = get_object_or_404(mine, pk=parse_row_id(asked))
+        ended = get_object_or_404(mine, pk=parse_row_id(session_id))
         _end_sessions(request, [ended])
         return redirect("usersessions_list")
     if request.method == "POST":
@@ -61,9 +61,11 @@ def session_list(request: HttpRequest) -> HttpResponse:
         _end_sessions(request, others)
         messages.success(request, "Signed out of all other sessions.")
         return redirect("usersessions_list")
-    found = sorted(UserSession.objects.purge_and_list(user), key=lambda one: one.created_at)
-    listed = lists.filter_in_memory(request, found, SESSIONS, _session_texts)
-    context = {"sessions": listed.rows, "listed": listed, "several": len(found) > 1}
+    user_sessions = sorted(
+        UserSession.objects.purge_and_list(user), key=lambda user_session: user_session.created_at
+    )
+    listed = lists.filter_in_memory(request, user_sessions, SESSIONS, _session_texts)
+    context = {"sessions": listed.rows, "listed": listed, "several": len(user_sessions) > 1}
     return render(request, "usersessions/usersession_list.html", context)
 
 
@@ -77,5 +79,5 @@ def _end_sessions(request: HttpRequest, rows: list[UserSession]) -> None:
         adapter.logout(request)
 
 
-def _session_texts(one: UserSession) -> tuple[str, ...]:
-    return f"{one.created_at:%Y-%m-%d %H:%M}", one.ip, one.user_agent
+def _session_texts(session: UserSession) -> tuple[str, ...]:
+    return f"{session.created_at:%Y-%m-%d %H:%M}", session.ip, session.user_agent

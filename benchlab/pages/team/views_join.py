@@ -48,8 +48,8 @@ def _join_with_new_account(request: HttpRequest, invitation: Invitation) -> Http
             user = form.save()
             invitations.accept_invitation(invitation, user)
         request.session.pop(invitations.SESSION_KEY, None)
-        here = f"/team/{invitation.team_id}/"
-        return cast(HttpResponse, perform_login(request, user, redirect_url=here))
+        team_page = f"/team/{invitation.team_id}/"
+        return cast(HttpResponse, perform_login(request, user, redirect_url=team_page))
     return render(request, "team/join.html", {"invitation": invitation, "form": form})
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For site admins: every account, every team."""
+"""Pages of site admins: every account, every team."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def set_active(request: HttpRequest, user_pk: int) -> HttpResponse:
 
 @require_POST
 def reset_link(request: HttpRequest, user_pk: int) -> HttpResponse:
-    """To hand over, where no mail is sent. Whoever has it owns the account."""
+    """Show a link to reset a password, for servers without mail. Whoever has it owns the account."""
     user = get_object_or_404(User, pk=user_pk, is_active=True)
     link = request.build_absolute_uri(accounts.reset_path(user))
     request_notes.mark_done(request)
@@ -80,7 +80,7 @@ def reset_link(request: HttpRequest, user_pk: int) -> HttpResponse:
 
 @require_POST
 def remove_second_factor(request: HttpRequest, user_pk: int) -> HttpResponse:
-    """For somebody who lost the app and the codes."""
+    """Remove the second factor of a person who lost the app and the codes."""
     user = get_object_or_404(User, pk=user_pk)
     accounts.remove_second_factor(user)
     messages.success(
@@ -108,7 +108,7 @@ def site_teams(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def invite_owner(request: HttpRequest, team_pk: int) -> HttpResponse:
-    """For a team whose owners have all gone."""
+    """Invite an owner into a team whose owners have all left."""
     team = get_object_or_404(Team, pk=team_pk, library=False)
-    made, token = invitations.invite(team, Role.OWNER, requesting_user(request))
-    return invitation_page(request, made, token)
+    invitation, token = invitations.invite(team, Role.OWNER, requesting_user(request))
+    return invitation_page(request, invitation, token)

@@ -60,10 +60,10 @@ def team_list(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def team_choose(request: HttpRequest) -> HttpResponse:
-    """From now on, in this session, new things belong to that team."""
-    asked = request.POST.get("team", "")
+    """Choose the team that owns what this session creates from now on."""
+    team_id = request.POST.get("team", "")
     mine = Team.objects.for_user(requesting_user(request))
-    team = get_object_or_404(mine, pk=parse_row_id(asked))
+    team = get_object_or_404(mine, pk=parse_row_id(team_id))
     request.session[services.SESSION_TEAM] = team.pk
     messages.success(request, f"New items now belong to {team.name}.")
     return redirect("team-list")
@@ -142,21 +142,23 @@ def team_invite(request: HttpRequest, pk: int) -> HttpResponse:
     team, form = _own_team(request, pk), InviteForm(request.POST)
     if not form.is_valid():
         return _team_page(request, team, 400, invite=form)
-    asked = form.cleaned_data
-    made, token = invitations.invite(
-        team, Role(asked["role"]), requesting_user(request), asked["email"]
+    values = form.cleaned_data
+    invitation, token = invitations.invite(
+        team, Role(values["role"]), requesting_user(request), values["email"]
     )
-    return invitation_page(request, made, token)
+    return invitation_page(request, invitation, token)
 
 
-def invitation_page(request: HttpRequest, made: Invitation, token: str) -> HttpResponse:
+def invitation_page(request: HttpRequest, invitation: Invitation, token: str) -> HttpResponse:
     """The link, to hand over; mailed as well where there is an address and a mail server."""
     link = request.build_absolute_uri(reverse("join", args=[token]))
-    mailed = bool(made.email and settings.SENDS_MAIL) and _mail_invitation(made, link)
-    context = {"invitation": made, "link": link, "mailed": mailed}
+    mailed = bool(invitation.email and settings.SENDS_MAIL) and _mail_invitation(invitation, link)
+    context = {"invitation": invitation, "link": link, "mailed": mailed}
     # Not for whom: viewers, too, read in the feed that somebody was invited.
     request_notes.note_subject(
-        request, made.team_id, f"{describe_row(made.team)}, invitation {made.pk} as {made.role}"
+        request,
+        invitation.team_id,
+        f"{describe_row(invitation.team)}, invitation {invitation.pk} as {invitation.role}",
     )
     request_notes.mark_done(request)
     answer = render(request, "team/invited.html", context)
@@ -164,14 +166,14 @@ def invitation_page(request: HttpRequest, made: Invitation, token: str) -> HttpR
     return answer
 
 
-def _mail_invitation(made: Invitation, link: str) -> bool:
+def _mail_invitation(invitation: Invitation, link: str) -> bool:
     """A mail server that does not answer costs nothing: the page shows the link."""
     text = (
-        f"{made.invited_by} invites you into {made.team.name} on BenchLab:\n\n{link}\n\n"
-        f"The link works once, until {made.expires_at:%Y-%m-%d %H:%M} UTC.\n"
+        f"{invitation.invited_by} invites you into {invitation.team.name} on BenchLab:\n\n{link}\n\n"
+        f"The link works once, until {invitation.expires_at:%Y-%m-%d %H:%M} UTC.\n"
     )
     try:
-        return bool(send_mail(f"[BenchLab] {made.team.name}", text, None, [made.email]))
+        return bool(send_mail(f"[BenchLab] {invitation.team.name}", text, None, [invitation.email]))
     except OSError:
         return False
 
@@ -191,8 +193,8 @@ def member_change_role(request: HttpRequest, pk: int, member_pk: int) -> HttpRes
         if not form.is_valid():
             raise ValidationError("Choose one of the roles.")
         role = Role(form.cleaned_data["role"])
-        told = f"{describe_row(member.team)}, {describe_row(member)}: {member.role} to {role.value}"
-        request_notes.note_subject(request, member.team_id, told)
+        change = f"{describe_row(member.team)}, {describe_row(member)}: {member.role} to {role.value}"
+        request_notes.note_subject(request, member.team_id, change)
         members.change_role(member, role)
     except ValidationError as error:
         request_notes.mark_refused(request, " ".join(error.messages))

@@ -80,7 +80,7 @@ class Verdict:
 
 
 def draft_from_post(post: QueryDict) -> Draft:
-    """As it was typed. Raises ValidationError for a kind that does not exist."""
+    """Read the draft as it was typed. Raises ValidationError for an unknown kind of layer."""
     layers = forms.from_post(post)
     at = min(stack_edits.parse_count(post.get("at", "")), max(len(layers) - 1, 0))
     stages = stage_forms.from_post(post, layers)
@@ -89,14 +89,14 @@ def draft_from_post(post: QueryDict) -> Draft:
 
 def press_button(text: str, post: QueryDict, draft: Draft, shelf: DiskSupply) -> Draft:
     """Draft that a button makes of what was typed, which is kept for Undo; pressed twice, Undo changes nothing."""
-    found = _undo(draft.before) if text == UNDO else apply_button(text, draft, shelf)
-    if found is None:
+    changed = _undo(draft.before) if text == UNDO else apply_button(text, draft, shelf)
+    if changed is None:
         return draft
     typed = post.copy()
     for name in NOT_UNDONE:
         typed.pop(name, None)
-    found.before, found.also = typed.urlencode(), draft.also
-    return found
+    changed.before, changed.also = typed.urlencode(), draft.also
+    return changed
 
 
 def _undo(before: str) -> Draft | None:
@@ -158,9 +158,9 @@ def _rebuild_draft(
 
 
 def chosen_capacity(request: HttpRequest) -> HostCapacity:
-    """By the host that was chosen; a new page chooses one."""
-    asked = request.POST.get("sized", "") if request.method == "POST" else None
-    return host_fit.host_capacity(request.user, asked)
+    """Return the capacity of the chosen host; a new page chooses one."""
+    host_id = request.POST.get("sized", "") if request.method == "POST" else None
+    return host_fit.host_capacity(request.user, host_id)
 
 
 def builder_context(draft: Draft, on: HostCapacity) -> dict[str, Any]:
@@ -236,12 +236,12 @@ def _option_errors(layers: Sequence[LayerForms]) -> Iterator[OptionError]:
         form = forms.bind_form(layer).options
         for name, errors in form.errors.items():
             where = form.fields[name].label if name in form.fields else ""
-            said = " ".join(dict.fromkeys(map(str, errors))).removeprefix(f"{name}: ")
+            message = " ".join(dict.fromkeys(map(str, errors))).removeprefix(f"{name}: ")
             label = f"Layer {layer.number + 1} ({layer.driver.LABEL})"
             spot = str(form[name].id_for_label) if name in form.fields else ""
             text = f"{label}, {where}" if where else label
             yield OptionError(
-                layer.number + 1, text, said, spot, _default_remedy(form, layer, name)
+                layer.number + 1, text, message, spot, _default_remedy(form, layer, name)
             )
 
 
@@ -265,11 +265,11 @@ def _draft_verdict(
     wrongs = tuple(find_faults(stack, shelf, looked))
     if faulty or looked.wrong:
         number = len(faulty) + len(looked.wrong)
-        says = f"{number} thing{'s' * (number > 1)} to mend"
-        return Verdict("is-bad", "Not valid", says, wrongs if looked.wrong else (), faulty)
+        message = f"{number} thing{'s' * (number > 1)} to mend"
+        return Verdict("is-bad", "Not valid", message, wrongs if looked.wrong else (), faulty)
     if looked.missing:
         return Verdict("is-warn", "Not finished", "A layer on top is missing.", wrongs)
     if stack[-1]["kind"] == "raw" or looked.reckoned.placed[-1].gives.mount == "":
-        says = "A tool works on the volume as it is. A file system may go on top."
-        return Verdict("is-good", "Valid", says)
+        message = "A tool works on the volume as it is. A file system may go on top."
+        return Verdict("is-good", "Valid", message)
     return Verdict("is-good", "Valid", "Every layer has what it stands on.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On which of a person's hosts a stack could be built, by their spare disks; and what sizes are reckoned with."""
+"""Hosts on which a stack could be built, by their spare disks, and the disks that sizes are estimated for."""
 
 from __future__ import annotations
 
@@ -62,37 +62,37 @@ class HostCapacity:
         return with_spares(self.counts)
 
 
-def host_capacity(user: AbstractBaseUser | AnonymousUser, asked: str | None) -> HostCapacity:
-    """`asked`: the key of a host; "" for none, None where nobody asked: the first that has a spare disk."""
+def host_capacity(user: AbstractBaseUser | AnonymousUser, host_id: str | None) -> HostCapacity:
+    """`host_id`: "" for no host, None to choose the first that has a spare disk."""
     counts = spare_counts(user)
     held = Layout.objects.holding().filter(host__in=counts).values_list("host", flat=True)
-    if asked is None:
+    if host_id is None:
         host = next((host for host, spare in counts.items() if spare), None)
     else:
-        host = next((host for host in counts if str(host.pk) == asked), None)
+        host = next((host for host in counts if str(host.pk) == host_id), None)
     facts = discovery.last_facts(host) if host else None
     return HostCapacity(counts, frozenset(held), host, facts, _disks_of_host(host, facts))
 
 
 def with_spares(counts: Mapping[Host, Mapping[str, int]]) -> list[tuple[Host, str]]:
-    said = ((host, _spare_text(spare)) for host, spare in counts.items())
-    return [(host, words) for host, words in said if words]
+    texts = ((host, _spare_text(spare)) for host, spare in counts.items())
+    return [(host, words) for host, words in texts if words]
 
 
 def _spare_text(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{n} {role}" for role, n in sorted(counts.items(), key=lambda one: -one[1]))
+    return ", ".join(f"{n} {role}" for role, n in sorted(counts.items(), key=lambda pair: -pair[1]))
 
 
 def _disks_of_host(host: Host | None, facts: HostFacts | None) -> DiskSupply:
     """Its spare disks as the last reading told them."""
     if host is None:
         return DiskSupply()
-    seen = {device.identity: device.physical_sector for device in facts.devices} if facts else {}
-    there: dict[str, list[Disk]] = {}
+    sectors = {device.identity: device.physical_sector for device in facts.devices} if facts else {}
+    disks: dict[str, list[Disk]] = {}
     for row in host.devices.filter(spare=True, present=True).order_by("identity"):
-        disk = Disk(row.name, row.role, row.size, seen.get(row.identity, SECTOR))
-        there.setdefault(row.role, []).append(disk)
-    return DiskSupply(host.name, there)
+        disk = Disk(row.name, row.role, row.size, sectors.get(row.identity, SECTOR))
+        disks.setdefault(row.role, []).append(disk)
+    return DiskSupply(host.name, disks)
 
 
 def fit_table(
@@ -113,25 +113,25 @@ def _fit_row(
     short = missing_disks(wants, counts)
     spare = tuple(_spare_share(n, counts.get(role, 0)) for role, n in wants.items())
     if short:
-        said = " and ".join(f"{n} {role}" for role, n in short.items())
+        problem = " and ".join(f"{n} {role}" for role, n in short.items())
         role = next(iter(short))
         alone = len(short) == 1 and looked.valid
         remedy = fewer_disks(layers, role, counts.get(role, 0), on.shelf) if alone else None
-        return FitRow(host, spare, SHORT, f"{said} short.", remedy)
+        return FitRow(host, spare, SHORT, f"{problem} short.", remedy)
     if host.pk in on.held:
         return FitRow(host, spare, LATER, "Fits, once what stands there is taken down")
     if (
         host == on.host
         and on.facts
         and looked.valid
-        and (said := _planning_error(host, layers, on.facts))
+        and (problem := _planning_error(host, layers, on.facts))
     ):
-        return FitRow(host, spare, SHORT, f"Changed since the last reading: {said}")
+        return FitRow(host, spare, SHORT, f"Changed since the last reading: {problem}")
     return FitRow(host, spare, FITS, "Fits" if looked.valid else "Has the disks")
 
 
-def _spare_share(wanted: int, there: int) -> str:
-    return f"{wanted} of {there} spare" if wanted <= there else f"has {there} spare"
+def _spare_share(needed: int, available: int) -> str:
+    return f"{needed} of {available} spare" if needed <= available else f"has {available} spare"
 
 
 def _planning_error(host: Host, layers: Stack, facts: HostFacts) -> str:

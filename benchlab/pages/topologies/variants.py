@@ -24,9 +24,9 @@ class Variant:
     stack: list[dict[str, Any]]
     stages: list[dict[str, Any]]
 
-    def variant_name(self, of: str) -> str:
+    def variant_name(self, topology: str) -> str:
         end = f", {self.words}"
-        return of[: MAX_NAME_LENGTH - len(end)] + end
+        return topology[: MAX_NAME_LENGTH - len(end)] + end
 
 
 def find_variant(stack: Entries, stages: Entries, shelf: DiskSupply) -> Variant | None:
@@ -34,9 +34,9 @@ def find_variant(stack: Entries, stages: Entries, shelf: DiskSupply) -> Variant 
     for at, entry in enumerate(stack):
         has = {group["use"] for group in entry.get("devices", ()) if stack_edits.group_count(group)}
         for use in USES:
-            found = _remove_use(stack, stages, at, use, shelf) if use in has else None
-            if found and inspect_stack(found.stack, shelf).valid:
-                return found
+            variant = _remove_use(stack, stages, at, use, shelf) if use in has else None
+            if variant and inspect_stack(variant.stack, shelf).valid:
+                return variant
     return None
 
 
@@ -51,5 +51,5 @@ def _remove_use(stack: Entries, stages: Entries, at: int, use: str, shelf: DiskS
             stack_edits.apply_edit(act, entries, shelf),
             stage_forms.move_stages(growths, order),
         )
-    entries[at]["devices"] = [one for one in entries[at]["devices"] if one["use"] != use]
+    entries[at]["devices"] = [group for group in entries[at]["devices"] if group["use"] != use]
     return Variant(USES[use], entries, growths)

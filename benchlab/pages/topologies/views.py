@@ -59,9 +59,9 @@ COLUMNS = {
 @require_GET
 def topology_list(request: HttpRequest) -> HttpResponse:
     mine = lists.active_or_archived(request, Topology.objects.for_user(request.user))
-    found = filter_by_tag(request, Kind.TOPOLOGY, mine)
+    tagged = filter_by_tag(request, Kind.TOPOLOGY, mine)
     listed = lists.filter_rows(
-        request, found, COLUMNS, ("name", "description"), filters=(ARCHIVED, TAG, SIZED)
+        request, tagged, COLUMNS, ("name", "description"), filters=(ARCHIVED, TAG, SIZED)
     )
     rows = [{"topology": row, "summary": stack_boxes.summary(row.stack)} for row in listed.rows]
     context = {"rows": rows, "listed": listed, **_presets_context(request)}
@@ -77,10 +77,10 @@ def _presets_context(request: HttpRequest) -> dict[str, Any]:
     where it is empty.
     """
     spares = spare_counts(request.user)
-    asked = request.GET.get(SIZED)
-    there = with_spares(spares)
-    chosen = there[0][0] if there and asked is None else None
-    chosen = next((host for host, _ in there if str(host.pk) == asked), chosen)
+    host_id = request.GET.get(SIZED)
+    hosts = with_spares(spares)
+    chosen = hosts[0][0] if hosts and host_id is None else None
+    chosen = next((host for host, _ in hosts if str(host.pk) == host_id), chosen)
     have = spares[chosen] if chosen else {}
     rows = [
         (
@@ -89,7 +89,7 @@ def _presets_context(request: HttpRequest) -> dict[str, Any]:
         )
         for heading, presets in presets_by_group()
     ]
-    return {"presets": rows, "sizes": there, "sized": chosen}
+    return {"presets": rows, "sizes": hosts, "sized": chosen}
 
 
 # a host, and role -> how many spare disks it is short of
@@ -120,14 +120,14 @@ def _preset_offer(
     preset: Preset, spares: Mapping[Host, dict[str, int]], chosen: Host | None
 ) -> PresetOffer:
     """The chosen host first, then those that are nearest to it."""
-    found = [(host, missing_disks(preset.wants, have)) for host, have in spares.items()]
-    found.sort(key=lambda one: (one[0] != chosen, sum(one[1].values()), one[0].name))
-    fits = [host for host, short in found if not short]
-    others = [one for one in found if one[1]]
+    shortages = [(host, missing_disks(preset.wants, have)) for host, have in spares.items()]
+    shortages.sort(key=lambda pair: (pair[0] != chosen, sum(pair[1].values()), pair[0].name))
+    fits = [host for host, short in shortages if not short]
+    others = [pair for pair in shortages if pair[1]]
     first = others.pop(0) if others and (others[0][0] == chosen or not fits) else None
-    named, folded = fits[:MAX_NAMED_HOSTS], others[:MAX_SHORT_HOSTS]
+    shown_fits, folded = fits[:MAX_NAMED_HOSTS], others[:MAX_SHORT_HOSTS]
     return PresetOffer(
-        preset, named, len(fits) - len(named), first, folded, len(others) - len(folded)
+        preset, shown_fits, len(fits) - len(shown_fits), first, folded, len(others) - len(folded)
     )
 
 
@@ -155,15 +155,17 @@ def topology_new(request: HttpRequest) -> HttpResponse:
     copied = request.GET.get("copy", "") if request.method == "GET" else ""
     if not copied:
         return _edit_page(request, None)
-    seen = Topology.objects.visible_to(request.user).exclude(stack=[])
-    return _copy_page(request, get_object_or_404(seen, pk=parse_row_id(copied)))
+    visible = Topology.objects.visible_to(request.user).exclude(stack=[])
+    return _copy_page(request, get_object_or_404(visible, pk=parse_row_id(copied)))
 
 
 def _copy_page(request: HttpRequest, source: Topology) -> HttpResponse:
     """The form with what `source` has, under a name that is free; nothing is stored yet."""
-    named = {"name": copy_name(source.name)}
-    told = {field: getattr(source, field) for field in forms.NameForm.base_fields}
-    return _builder_page(request, None, forms.NameForm(initial=told | named), _stored_draft(source))
+    copied_name = {"name": copy_name(source.name)}
+    values = {field: getattr(source, field) for field in forms.NameForm.base_fields}
+    return _builder_page(
+        request, None, forms.NameForm(initial=values | copied_name), _stored_draft(source)
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -182,7 +184,7 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
         request_notes.mark_refused(request)
         messages.info(request, f"{preset.name} already exists.")
         return redirect("topology-detail", mine.pk)
-    made = services.create_topology(
+    topology = services.create_topology(
         team=owning_team(request.user),
         user=request.user,
         name=preset.name,
@@ -190,8 +192,8 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
         stack=preset.stack,
         stages=preset.stages,
     )
-    messages.success(request, f"{made} is ready to use.")
-    return redirect("topology-detail", made.pk)
+    messages.success(request, f"{topology} is ready to use.")
+    return redirect("topology-detail", topology.pk)
 
 
 def _stored_draft(topology: Topology | None) -> Draft:
@@ -202,9 +204,9 @@ def _stored_draft(topology: Topology | None) -> Draft:
 
 def _edit_page(request: HttpRequest, topology: Topology | None) -> HttpResponse:
     if request.method != "POST":
-        named = forms.NameForm(instance=topology)
+        unchecked_form = forms.NameForm(instance=topology)
         return _builder_page(
-            request, topology, named, _stored_draft(topology), _state_digest(topology)
+            request, topology, unchecked_form, _stored_draft(topology), _state_digest(topology)
         )
     name_form = forms.NameForm(request.POST, instance=topology)
     was = request.POST.get("was", "")
@@ -217,12 +219,12 @@ def _edit_page(request: HttpRequest, topology: Topology | None) -> HttpResponse:
         return _save_or_explain(request, topology, name_form, draft, was)
     # A button that changes the draft saves nothing, so it complains about no name either.
     typed = {name: request.POST.get(name, "") for name in name_form.fields}
-    named = forms.NameForm(initial=typed)
+    unchecked_form = forms.NameForm(initial=typed)
     if "do" not in request.POST:
-        return _builder_page(request, topology, named, draft, was, typing=True)
+        return _builder_page(request, topology, unchecked_form, draft, was, typing=True)
     on = builder.chosen_capacity(request)
-    found = builder.press_button(request.POST["do"], request.POST, draft, on.shelf)
-    return _builder_page(request, topology, named, found, was, on=on)
+    changed = builder.press_button(request.POST["do"], request.POST, draft, on.shelf)
+    return _builder_page(request, topology, unchecked_form, changed, was, on=on)
 
 
 def _save_or_explain(
@@ -233,9 +235,9 @@ def _save_or_explain(
     was: str,
 ) -> HttpResponse:
     # Every form, also after one that is wrong: all that is wrong is said at once.
-    found = [layer.is_valid() for layer in draft.layers]
-    found += [stage.is_valid() for stage in draft.stages]
-    if all([name_form.is_valid(), *found]):
+    validities = [layer.is_valid() for layer in draft.layers]
+    validities += [stage.is_valid() for stage in draft.stages]
+    if all([name_form.is_valid(), *validities]):
         try:
             return _save_topology(request, topology, name_form, draft, was)
         except ValidationError as error:
@@ -254,13 +256,13 @@ def _save_topology(
     was: str,
 ) -> HttpResponse:
     """Raises ValidationError; then nothing was stored."""
-    wanted = {
+    values = {
         **name_form.cleaned_data,
         "stack": [layer.entry() for layer in draft.layers],
         "stages": [stage.entry() for stage in draft.stages],
     }
     if topology:
-        saved = _change_topology(topology, was, wanted)
+        saved = _change_topology(topology, was, values)
         request_notes.note_subject(
             request,
             saved.team_id,
@@ -268,32 +270,31 @@ def _save_topology(
         )
     else:
         saved = services.create_topology(
-            team=owning_team(request.user), user=request.user, **wanted
-        )
-    also = _save_variant(request, saved, wanted) if builder.ALSO in request.POST else None
+            team=owning_team(request.user), user=request.user, **values)
+    also = _save_variant(request, saved, values) if builder.ALSO in request.POST else None
     messages.success(request, f"{saved} and {also} are saved." if also else f"{saved} is saved.")
     return redirect("topology-detail", saved.pk)
 
 
 def _save_variant(
-    request: HttpRequest, row: Topology, wanted: Mapping[str, Any]
+    request: HttpRequest, row: Topology, values: Mapping[str, Any]
 ) -> Topology | None:
     """The same without its cache, under a name that is free. Raises ValidationError."""
     shelf = builder.chosen_capacity(request).shelf
-    found = variants.find_variant(wanted["stack"], wanted["stages"], shelf)
-    if found is None:
+    variant = variants.find_variant(values["stack"], values["stages"], shelf)
+    if variant is None:
         return None
-    taken = set(Topology.objects.filter(team=row.team).values_list("name", flat=True))
-    told = {
-        "name": free_name(found.variant_name(row.name), taken),
-        "stack": found.stack,
-        "stages": found.stages,
+    used_names = set(Topology.objects.filter(team=row.team).values_list("name", flat=True))
+    changes = {
+        "name": free_name(variant.variant_name(row.name), used_names),
+        "stack": variant.stack,
+        "stages": variant.stages,
     }
-    return services.create_topology(team=row.team, user=request.user, **{**wanted, **told})
+    return services.create_topology(team=row.team, user=request.user, **{**values, **changes})
 
 
 @transaction.atomic
-def _change_topology(topology: Topology, was: str, wanted: dict[str, Any]) -> Topology:
+def _change_topology(topology: Topology, was: str, values: dict[str, Any]) -> Topology:
     """Raises ValidationError where somebody else stored another state of it since the form was opened."""
     now = Topology.objects.select_for_update(of=["self"]).get(pk=topology.pk)
     if was and was != _state_digest(now):
@@ -302,7 +303,7 @@ def _change_topology(topology: Topology, was: str, wanted: dict[str, Any]) -> To
             " to see that first, open its page in another tab.",
             code=CHANGED,
         )
-    return services.change_topology(now, **wanted)
+    return services.change_topology(now, **values)
 
 
 def _state_digest(topology: Topology | None) -> str:
@@ -310,8 +311,8 @@ def _state_digest(topology: Topology | None) -> str:
     if topology is None:
         return ""
     fields = ("name", "description", "stack", "stages", "measure_resync", "on_degraded")
-    told = json.dumps([getattr(topology, name) for name in fields], sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    state = json.dumps([getattr(topology, name) for name in fields], sort_keys=True)
+    return hashlib.sha256(state.encode()).hexdigest()[:16]
 
 
 def _builder_page(
@@ -323,7 +324,7 @@ def _builder_page(
     typing: bool = False,
     on: HostCapacity | None = None,
 ) -> HttpResponse:
-    """To htmx: the builder, or while somebody types only what that changes elsewhere."""
+    """Render the page; for htmx the builder alone, and while somebody types only the parts that typing changes."""
     template = PAGE
     if request.htmx:  # type: ignore[attr-defined]
         template = LIVE if typing else f"{PAGE}#topology-builder"

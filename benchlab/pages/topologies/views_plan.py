@@ -47,19 +47,19 @@ def topology_plan(request: HttpRequest, pk: int) -> HttpResponse:
         )
         row = host_tasks.request_task(host, "read_facts", request.user)
         return redirect(f"{request.path}?host={host.pk}&task={row.pk}")
-    if found := host_tasks.user_task_view(request.user, request.GET.get("task"), "read_facts"):
-        run = _dry_run(topology, found)
-        context |= {"host": found.row.host, "host_task": found, "run": run}
+    if task := host_tasks.user_task_view(request.user, request.GET.get("task"), "read_facts"):
+        run = _dry_run(topology, task)
+        context |= {"host": task.row.host, "host_task": task, "run": run}
         if run and run.plan:
-            name = found.row.host.name
+            name = task.row.host.name
             context["lost"] = [plan_view.LostDisk(name, disk) for disk in run.plan.destroyed]
     return render(request, "topologies/plan.html", context)
 
 
-def _dry_run(topology: Topology, found: host_tasks.TaskView) -> dry_run.DryRun | None:
+def _dry_run(topology: Topology, task: host_tasks.TaskView) -> dry_run.DryRun | None:
     """The plan by that reading; None while it goes on."""
-    row = found.row
-    if not found.over:
+    row = task.row
+    if not task.over:
         return None
     if row.error or not row.result:
         return dry_run.failed_dry_run(row.host, row.error)

@@ -67,30 +67,32 @@ class IdempotentRequest:
     def _stored_response(self) -> Response | None:
         mine = KeptAnswer.objects.filter(user=self.user)
         KeptAnswer.objects.filter(created_at__lt=timezone.now() - RETENTION).delete()
-        known = mine.filter(key=self.key).first()
-        if known is None:
+        stored = mine.filter(key=self.key).first()
+        if stored is None:
             self.row = mine.create(user_id=self.user, key=self.key, digest=self.digest)
             return None
-        if known.digest != self.digest:
+        if stored.digest != self.digest:
             raise KeyConflict(f"{HEADER}: this key was sent with another request; use a new one.")
-        if known.status is None:
+        if stored.status is None:
             raise KeyConflict(
                 f"{HEADER}: the first request with this key was interrupted, and it is unknown how far it got. "
                 "Check whether it was done, then send what is missing with a new key."
             )
-        said = orjson.loads(known.body) if known.body else None
-        kind = PROBLEM_TYPE if known.status >= 400 else None
+        body = orjson.loads(stored.body) if stored.body else None
+        kind = PROBLEM_TYPE if stored.status >= 400 else None
         headers = {REPLAYED: "true"}
-        return Response(said, known.status, headers=headers, content_type=kind)
+        return Response(body, stored.status, headers=headers, content_type=kind)
 
     def store_response(self, response: Response) -> None:
         """Keep the answer, a refusal's too: the same request gets the same one. But nothing that opens doors."""
         if self.row is None or response.status_code >= 500:
             return
-        told = response.data
-        if isinstance(told, dict):
-            told = {name: None if name in SECRET_FIELDS else value for name, value in told.items()}
-        body = OrjsonRenderer().render(told).decode()
+        content = response.data
+        if isinstance(content, dict):
+            content = {
+                name: None if name in SECRET_FIELDS else value for name, value in content.items()
+            }
+        body = OrjsonRenderer().render(content).decode()
         KeptAnswer.objects.filter(pk=self.row.pk).update(status=response.status_code, body=body)
 
     def _acquire_lock(self) -> None:
@@ -112,10 +114,10 @@ class IdempotentRequest:
 
 
 def _request_digest(request: Request) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in _digest_parts(request):
-        found.update(len(part).to_bytes(8, "big") + part)
-    return found.hexdigest()
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
 
 
 def _digest_parts(request: Request) -> Iterator[bytes]:
