@@ -182,7 +182,7 @@ class MissingProgramSerializer(serializers.Serializer[Any]):
 class MissingSerializer(serializers.Serializer[Any]):
     programs = MissingProgramSerializer(many=True)
     packages = serializers.ListField(child=serializers.CharField())
-    command = serializers.CharField(source="shown", help_text="What installs all of them")
+    command = serializers.CharField(source="command_line", help_text="What installs all of them")
 
 
 class InstallSerializer(serializers.Serializer[dict[str, Any]]):
