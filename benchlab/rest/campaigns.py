@@ -373,7 +373,9 @@ class Campaigns(CampaignFiles, ArchivableViewSet, ReadOnlyViewSet[Campaign]):
         serializer.is_valid(raise_exception=True)
         fingerprints = serializer.validated_data["confirmed"]
         return self._run_command(
-            lambda campaign: commands.start_campaign(campaign, fingerprints, by=request.user.get_username())
+            lambda campaign: commands.start_campaign(
+                campaign, fingerprints, by=request.user.get_username()
+            )
         )
 
     def _run_command(self, act: Callable[[Campaign], object]) -> Response:

@@ -164,10 +164,15 @@ class Presets(DriverDescriptions):
         return Response(
             {
                 "topologies": [
-                    dataclasses.asdict(preset) | {"wants": preset.wants} for preset in presets.ALL_PRESETS
+                    dataclasses.asdict(preset) | {"wants": preset.wants}
+                    for preset in presets.ALL_PRESETS
                 ],
-                "workloads": [dataclasses.asdict(preset) for preset in workload_presets.ALL_PRESETS],
-                "campaigns": [dataclasses.asdict(preset) for preset in campaign_presets.ALL_PRESETS],
+                "workloads": [
+                    dataclasses.asdict(preset) for preset in workload_presets.ALL_PRESETS
+                ],
+                "campaigns": [
+                    dataclasses.asdict(preset) for preset in campaign_presets.ALL_PRESETS
+                ],
             }
         )
 

@@ -107,7 +107,9 @@ class Comments(ReadOnlyViewSet[Comment]):
         serializer = CommentTextSerializer(data={"text": text})
         serializer.is_valid(raise_exception=True)
         new_text = serializer.validated_data["text"]
-        or_invalid(lambda: discussion.edit_comment(comment, requesting_user(request), new_text), "text")
+        or_invalid(
+            lambda: discussion.edit_comment(comment, requesting_user(request), new_text), "text"
+        )
         return Response(self.get_serializer(comment).data)
 
     @extend_schema(responses={204: None, 403: Problem})

@@ -119,7 +119,9 @@ class LayoutCard:
     def disk_classes(self) -> list[str]:
         """Classes of its disks, as many as fit a card."""
         wants = self.fitting.shape.wants.items()
-        classes = ["use ssd" if role in FAST_ROLES else "use" for role, n in wants for _ in range(n)]
+        classes = [
+            "use ssd" if role in FAST_ROLES else "use" for role, n in wants for _ in range(n)
+        ]
         return classes[:MAX_DRAWN_DISKS]
 
 
@@ -145,7 +147,8 @@ class CompareForm(forms.Form):
     time = forms.ChoiceField(
         label="Time a point",
         choices=[
-            (time_choice.slug, time_choice.says) for time_choice in workload_goals.RUN_LENGTHS.values()
+            (time_choice.slug, time_choice.says)
+            for time_choice in workload_goals.RUN_LENGTHS.values()
         ],
         initial="usual",
     )
@@ -220,7 +223,8 @@ def compare_layouts(request: HttpRequest) -> HttpResponse:
     form = CompareForm(fittings, parameters if request.method == "POST" else None)
     if not form.is_bound:
         ticked = [card_fitting.shape.slug for card_fitting in fittings if not card_fitting.error][
-            :CHOSEN_AT_FIRST]
+            :CHOSEN_AT_FIRST
+        ]
         form.initial.update(layouts=ticked, matters=next(iter(workload_goals.WORKLOAD_GOALS)))
         form = CompareForm(fittings, _initial_values(form))
     if request.method == "POST" and (lost := _lost_hosts_message(choices, chosen, parameters)):
@@ -346,7 +350,10 @@ def _estimate_comparison(comparison: Comparison) -> Estimate:
 def _create_campaign(request: HttpRequest, comparison: Comparison, name: str) -> Campaign:
     """Raises ValidationError; then nothing was stored."""
     team, user = comparison.hosts[0].team, request.user
-    topologies = [fitted_topologies.find_or_create_topology(layout_fitting, user) for layout_fitting in comparison.fittings]
+    topologies = [
+        fitted_topologies.find_or_create_topology(layout_fitting, user)
+        for layout_fitting in comparison.fittings
+    ]
     workloads = [
         find_or_create_workload(
             team=team,

@@ -41,5 +41,7 @@ def render_live_part(
         return render_to_string(template, {**make(), "csrf_token": TOKEN}, request)
 
     key = campaign.pk, request.META.get("QUERY_STRING", ""), access_rights(request.user)
-    text = RENDERED_PARTS.get_or_make(key, change_listener.current_since(campaign.pk), render_shared)
+    text = RENDERED_PARTS.get_or_make(
+        key, change_listener.current_since(campaign.pk), render_shared
+    )
     return HttpResponse(text.replace(TOKEN, get_token(request)) if TOKEN in text else text)

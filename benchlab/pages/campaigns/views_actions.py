@@ -144,7 +144,9 @@ def run_retry(request: HttpRequest, pk: int) -> HttpResponse:
 def layout_teardown(request: HttpRequest, pk: int) -> HttpResponse:
     layout = get_object_or_404(Layout.objects.for_user(request.user), pk=pk)
     success = f"Tearing {layout.name} down again."
-    return _run_command(request, layout.campaign_id, lambda: commands.retry_teardown(layout), success)
+    return _run_command(
+        request, layout.campaign_id, lambda: commands.retry_teardown(layout), success
+    )
 
 
 @require_http_methods(["GET", "POST"])

@@ -156,7 +156,8 @@ def host_detail(request: HttpRequest, pk: int) -> HttpResponse:
         "orphans": orphans.find_orphans(host, latest) if latest else [],
         "missing": package_installs.offered_programs(host),
         "installing": host.installs.filter(ended_at=None).first(),
-        "host_task": host_tasks.host_task_view(host, request.GET.get("task"), "read_facts", "offer_key"
+        "host_task": host_tasks.host_task_view(
+            host, request.GET.get("task"), "read_facts", "offer_key"
         ),
     }
     return render(request, "hosts/detail.html", context | _facts_context(request, host, latest))

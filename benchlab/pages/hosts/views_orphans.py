@@ -24,7 +24,9 @@ def orphan_teardown(request: HttpRequest, pk: int, layout_pk: int) -> HttpRespon
     host = own_host(request, pk)
     latest = host.snapshots.first()
     leftovers = (
-        [leftover for leftover in orphans.find_orphans(host, latest) if leftover.layout] if latest else []
+        [leftover for leftover in orphans.find_orphans(host, latest) if leftover.layout]
+        if latest
+        else []
     )
     orphan = next(
         (leftover for leftover in leftovers if leftover.layout and leftover.layout.pk == layout_pk),

@@ -193,7 +193,9 @@ def member_change_role(request: HttpRequest, pk: int, member_pk: int) -> HttpRes
         if not form.is_valid():
             raise ValidationError("Choose one of the roles.")
         role = Role(form.cleaned_data["role"])
-        change = f"{describe_row(member.team)}, {describe_row(member)}: {member.role} to {role.value}"
+        change = (
+            f"{describe_row(member.team)}, {describe_row(member)}: {member.role} to {role.value}"
+        )
         request_notes.note_subject(request, member.team_id, change)
         members.change_role(member, role)
     except ValidationError as error:

@@ -270,7 +270,8 @@ def _save_topology(
         )
     else:
         saved = services.create_topology(
-            team=owning_team(request.user), user=request.user, **values)
+            team=owning_team(request.user), user=request.user, **values
+        )
     also = _save_variant(request, saved, values) if builder.ALSO in request.POST else None
     messages.success(request, f"{saved} and {also} are saved." if also else f"{saved} is saved.")
     return redirect("topology-detail", saved.pk)
