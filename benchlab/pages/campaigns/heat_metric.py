@@ -71,7 +71,9 @@ def metric_choices(groups: Sequence[Group]) -> dict[str, str]:
     )
     if not usual:
         return {}
-    in_order = metric_naming.order_choices(usual, groups[0].tool, any(line.swept for line in groups))
+    in_order = metric_naming.order_choices(
+        usual, groups[0].tool, any(line.swept for line in groups)
+    )
     return {name: _metric_label(name) for name in in_order if name in usual}
 
 

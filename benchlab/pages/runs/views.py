@@ -254,7 +254,8 @@ def _form_choices(page_query: PageQuery, visible: Composable) -> dict[str, Any]:
     return {
         "typed": [
             (
-                condition, completions.complete_values(condition.name, "", visible) if condition.name else [],
+                condition,
+                completions.complete_values(condition.name, "", visible) if condition.name else [],
             )
             for condition in page_query.conditions[:20]
         ],
