@@ -203,7 +203,9 @@ class ReportedTargets(ReadOnlyViewSet[Reported]):
         serializer = TypedSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         try:
-            reported_hosts.mark_spare(self.get_object(), request.user, serializer.validated_data["typed"])
+            reported_hosts.mark_spare(
+                self.get_object(), request.user, serializer.validated_data["typed"]
+            )
         except reported_hosts.Refused as error:
             raise Conflict(str(error)) from None
         return Response(self.get_serializer(self.get_object()).data)
