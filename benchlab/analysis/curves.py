@@ -82,8 +82,3 @@ def common_factor(laws: Sequence[Little]) -> int | None:
     factor = round(median_of([law.ratio for law in laws]))
     alike = all(abs(law.ratio - factor) <= LITTLE_TOLERANCE * factor for law in laws)
     return factor if alike and factor >= 2 else None
-
-
-def percent_change(new: float, old: float) -> float | None:
-    """Change against `old` in percent; None when there is nothing to compare with."""
-    return (new / old - 1) * 100 if old else None

@@ -93,3 +93,7 @@ def design(
 
 def _in_turns(repeats: int) -> float:
     return next((tau for most, tau in IN_TURNS if repeats <= most), IN_TURNS_MORE)
+
+
+MAX_REPEATS = 30
+NOT_DECIDABLE = "not decidable in reason: lower the noise"

@@ -284,15 +284,6 @@ def _from_json(kind: Any, data: Any) -> Any:
     return float("nan") if kind is float and data is None else data
 
 
-def members(run: Run, use: str = "") -> dict[str, tuple[str, ...]]:
-    """{kind of layer: its disks of that use}, of any use where none is named; layers without disks are left out."""
-    return {
-        layer.kind: names
-        for layer in run.layers
-        if (names := tuple(n for u, each in layer.uses.items() if use in ("", u) for n in each))
-    }
-
-
 def known_values(tracks: Iterable[Track]) -> NDArray[np.float64]:
     """Their values one after the other, without the unknown."""
     values = np.concatenate([np.asarray(t.values, dtype=float) for t in tracks] or [np.array([])])

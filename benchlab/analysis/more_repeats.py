@@ -9,8 +9,8 @@ from math import ceil, inf, log, sqrt
 import numpy as np
 from scipy.special import stdtrit
 
+from benchlab.analysis.designs import MAX_REPEATS
 from benchlab.analysis.differences import LEAST, TWO_SIDED
-from benchlab.analysis.in_reason import MAX_REPEATS
 from benchlab.analysis.repeats import robust_means
 
 # of a normal distribution: 80 % of such comparisons are decided

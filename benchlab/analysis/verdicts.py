@@ -16,10 +16,9 @@ from math import exp, inf, log
 
 import numpy as np
 
-from benchlab.analysis.designs import Design
+from benchlab.analysis.designs import NOT_DECIDABLE, Design
 from benchlab.analysis.differences import Estimates, compare_pairs
 from benchlab.analysis.fits import Array, Fit
-from benchlab.analysis.in_reason import NOT_DECIDABLE
 from benchlab.analysis.more_repeats import repeats_to_decide
 
 # an interval beyond that says nothing

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from benchlab.analysis.curves import median_of
-from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.formats import shown_unit
 from benchlab.analysis.splits import LEAST
 from benchlab.campaigns.models import Run
 from benchlab.charts import figure, metric_naming, request_params

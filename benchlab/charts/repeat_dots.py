@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchlab.analysis.curves import Spread, spread
-from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.formats import shown_unit
 from benchlab.charts import figure, metric_naming
 from benchlab.charts.curve import StyledLine, run_url, styled_lines
 from benchlab.charts.curve_marks import DIFFER_NAME

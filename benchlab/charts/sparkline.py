@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.formats import shown_unit
 from benchlab.charts import metric_naming
 from benchlab.charts.palette import COLOURS, Style
 from benchlab.web.units import short_si, si

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchlab.analysis.buckets import Numbers
 from benchlab.analysis.curves import Little, Spread, little, spread
-from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.formats import shown_unit
 from benchlab.analysis.series import Summary, summarize
 from benchlab.charts import caches, device_figures, metric_naming
 from benchlab.charts.device_figures import CPU_STATES, DEVICE_PANELS

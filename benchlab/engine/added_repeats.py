@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import Max
 
-from benchlab.analysis.in_reason import MAX_REPEATS
+from benchlab.analysis.designs import MAX_REPEATS
 from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.engine import commands

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils.text import slugify
 
 from benchlab.analysis import finding
-from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.formats import shown_unit
 from benchlab.campaigns.models import Campaign
 from benchlab.findings.models import Finding, Severities
 from benchlab.runs.models import Artifact, Attempt, Measurement
@@ -246,3 +246,24 @@ def group_by_kind(findings: Iterable[DisplayedFinding]) -> list[Kind]:
         Kind(kind, some[0].label, severity, some[0].row.get_severity_display(), tuple(some))
         for (kind, severity, _), some in kinds.items()
     ]
+
+
+@dataclass(slots=True)
+class OmittedCounts:
+    """In a page's context as `left_out`: the page is a report. Who shows answers or findings there fills it in."""
+
+    answers: int = 0
+    findings: int = 0
+
+    @property
+    def anchor(self) -> str:
+        """Place where the team has them, on the page that the report is of."""
+        return "answers" if self.answers else "findings"
+
+    @property
+    def text(self) -> str:
+        """ "2 answers and 1 finding were", empty where nothing is left out."""
+        counts = [(self.answers, "answer"), (self.findings, "finding")]
+        parts = [f"{number} {noun}{'s' if number > 1 else ''}" for number, noun in counts if number]
+        single = self.answers + self.findings == 1
+        return f"{' and '.join(parts)} {'was' if single else 'were'}" if parts else ""

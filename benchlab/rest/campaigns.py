@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from agents.drivers import registry
 from agents.plans import before_runs
-from benchlab.analysis.in_reason import MAX_REPEATS
+from benchlab.analysis.designs import MAX_REPEATS
 from benchlab.campaigns import matrix, services
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.engine import added_repeats, commands

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, Max, Q, QuerySet
 
-from benchlab.analysis.in_reason import MAX_REPEATS
+from benchlab.analysis.designs import MAX_REPEATS
 from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.runs.models import Layout

@@ -9,7 +9,10 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import CharField, Exists, Max, OuterRef, QuerySet, Value
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.urls import reverse
+from django.views.decorators.http import require_GET
 
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign
@@ -18,6 +21,7 @@ from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 from benchlab.sharing import targets
 from benchlab.sharing.models import Comment, Event, Kind
+from benchlab.web.pages import MAX_ROWS, BoundedPaginator
 
 Person = AbstractBaseUser | AnonymousUser
 # Actions of pages and of the API (benchlab/audit/middleware.py) -> what to say of them before their subject.
@@ -80,6 +84,7 @@ PHRASES: Mapping[str, str] = {
 SUBJECT = re.compile(rf"^({'|'.join(Kind.values)}) (\d{{1,18}}) \(")
 # nothing is at the address of what it is about
 REMOVING_ACTIONS = ("-delete", ".destroy", "-remove")
+PER_PAGE = 50
 # characters of a comment
 MAX_COMMENT_CHARS = 200
 
@@ -169,3 +174,11 @@ def _campaign_event(at: Any, campaign: Campaign, standing: progress.Progress) ->
         says=f"campaign {campaign.pk} ({campaign}) ended: {counts or 'nothing ran'}",
         url=reverse("campaign-detail", args=[campaign.pk]),
     )
+
+
+@require_GET
+def activity_page(request: HttpRequest) -> HttpResponse:
+    rows = newest_rows(request.user, MAX_ROWS + 1)
+    page = BoundedPaginator(rows, PER_PAGE).get_page(request.GET.get("page"))
+    context = {"page": page, "events": page_events(request.user, list(page.object_list))}
+    return render(request, "sharing/activity.html", context)

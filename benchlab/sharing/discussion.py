@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib.auth.models import AbstractBaseUser
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
 from django.utils import timezone
 
 from benchlab.sharing import targets
-from benchlab.sharing.models import COLOURS, Comment, Note, Star, Tag, Tagging
+from benchlab.sharing.models import COLOURS, Comment, Kind, Note, Star, Tag, Tagging
 from benchlab.team.models import Team, has_role
 from benchlab.team.roles import Role
+from benchlab.web.filters import unknown_word_message
 from benchlab.web.written_text import clean_text
 
 SPACES = re.compile(r"\s+")
@@ -101,3 +104,21 @@ def set_star(row: Any, by: AbstractBaseUser, starred: bool) -> None:
 
 def _row_key(row: Any) -> dict[str, Any]:
     return {"kind": targets.row_kind(row), "object_id": row.pk}
+
+
+M = TypeVar("M", bound=Model)
+TAG = "tag"
+
+
+def filter_by_tag(request: HttpRequest, kind: Kind, rows: QuerySet[M]) -> QuerySet[M]:
+    """Those that have the tag of that name; all of them without ?tag=. Raises BadRequest for a tag that nobody made."""
+    name = request.GET.get(TAG, "").replace("\0", "")
+    if not name:
+        return rows
+    mine = Tag.objects.for_user(request.user)
+    if not mine.filter(name=name).exists():
+        raise BadRequest(
+            f"{TAG}: {unknown_word_message(name, mine.values_list('name', flat=True))}"
+        )
+    having = Tagging.objects.for_user(request.user).filter(kind=kind, tag__name=name)
+    return rows.filter(pk__in=having.values("object_id"))

@@ -19,7 +19,7 @@ from benchlab.charts import request_params
 from benchlab.charts.cards import Card, build_cards, campaign_cards, with_differences
 from benchlab.charts.conditions import iterate_claims, line_differences
 from benchlab.charts.queries import Group, read_groups
-from benchlab.findings.left_out import OmittedCounts
+from benchlab.findings.display import OmittedCounts
 from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.runs import progress
 from benchlab.runs.models import Artifact, Attempt, Layout, StepLog

@@ -6,7 +6,7 @@ from __future__ import annotations
 from django.urls import include, path
 
 from benchlab.sharing import (
-    views_activity,
+    activity,
     views_discussion,
     views_guest,
     views_report,
@@ -46,7 +46,7 @@ urlpatterns = [
     path("shares/", views_shares.share_list, name="share-list"),
     path("shares/new/", views_shares.share_new, name="share-new"),
     path("shares/<int:pk>/revoke/", views_shares.share_revoke, name="share-revoke"),
-    path("activity/", views_activity.activity, name="activity"),
+    path("activity/", activity.activity_page, name="activity"),
     *(
         path(f"{folder}/<int:pk>/{ending}", view, {"kind": kind}, name=f"{kind}-report{name}")
         for folder, kind in (("campaigns", "campaign"), ("views", "view"))

@@ -14,8 +14,7 @@ from django.db.models import Count, Q, QuerySet
 from benchlab.analysis.changes import Unusual
 from benchlab.analysis.finding import Finding as Told
 from benchlab.analysis.finding import Number, Severity
-from benchlab.analysis.formats import rate, share
-from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.formats import rate, share, shown_unit
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import metric_naming
 from benchlab.charts.history import History, HistoryChange, HistoryRun, read_history

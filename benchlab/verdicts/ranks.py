@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.formats import shown_unit
 from benchlab.analysis.verdicts import Conclusion, Verdict
 from benchlab.charts import metric_naming, sparkline
 from benchlab.charts.queries import Group

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchlab.analysis.devices.full_station import FullStation
-from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.formats import shown_unit
 from benchlab.charts import cards, full_stations, line_analysis, metric_naming
 from benchlab.charts.line_analysis import CurveAnswer, group_by_work
 from benchlab.charts.queries import Group, line_labels

@@ -6,8 +6,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
-from benchlab.analysis.rate_words import IOPS, separates_prefix
-from benchlab.analysis.ratio_words import ratio_sign
+from benchlab.analysis.formats import IOPS, ratio_sign, separates_prefix
 
 SI = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")]
 UNIT_WORDS = {"op/s": IOPS, "1": ""}

@@ -13,7 +13,6 @@ from benchlab.analysis.curves import (
     curve,
     little,
     median_of,
-    percent_change,
     spread,
 )
 
@@ -40,11 +39,6 @@ def test_little_flags_a_depth_that_was_not_reached():
     short = little(16, [(5000.0, 0.0016)])
     assert short.implied == pytest.approx(8.0)
     assert not short.holds
-
-
-def test_percent():
-    assert percent_change(110, 100) == pytest.approx(10)
-    assert percent_change(1, 0) is None
 
 
 @given(st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=50))

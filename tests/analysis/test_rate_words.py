@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchlab.analysis.findings._set_ups import figure_amount
-from benchlab.analysis.formats import rate
-from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.formats import rate, shown_unit
 from benchlab.web.units import si
 
 SAID = [

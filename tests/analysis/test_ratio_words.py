@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchlab.analysis.ratio_words import (
+from benchlab.analysis.formats import (
     ratio_number,
     ratio_range,
     ratio_sign,

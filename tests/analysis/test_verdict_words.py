@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from benchlab.analysis import verdicts
-from benchlab.analysis.in_reason import NOT_DECIDABLE
+from benchlab.analysis.designs import NOT_DECIDABLE
 from benchlab.analysis.verdicts import Conclusion, compare_sweeps
 from tests.analysis.test_verdicts import ABBA, APART, TURNS, sweep
 

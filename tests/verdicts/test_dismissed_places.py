@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from benchlab.findings.left_out import OmittedCounts
+from benchlab.findings.display import OmittedCounts
 from benchlab.findings.models import Finding
 from benchlab.sharing import links
 from benchlab.sharing.models import SavedView, Share

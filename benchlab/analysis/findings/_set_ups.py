@@ -17,11 +17,9 @@ from typing import Any
 
 from benchlab.analysis.designs import Design, Order, design
 from benchlab.analysis.evidence import Layer, Line
-from benchlab.analysis.finding import Number
+from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.formats import join_names as joined
-from benchlab.analysis.formats import rate
-from benchlab.analysis.rate_words import shown_unit
-from benchlab.analysis.ratio_words import ratio_range, times_text
+from benchlab.analysis.formats import rate, ratio_range, shown_unit, times_text
 from benchlab.analysis.verdicts import Comparison, Conclusion, Sweep, Verdict, compare_sweeps
 
 # Rates that tell what a set-up does, the first that all have; larger is better. The pages' order (charts.naming).
@@ -152,6 +150,16 @@ class Pair:
         if self.overall.low is None or self.overall.high is None:
             return repeats
         return f"95 % interval {ratio_range(self.overall.low, self.overall.high)}, {repeats}"
+
+    def finding(self, sentence: str, severity: Severity) -> Finding:
+        """Finding on this pair: the sentence with its interval, and the numbers behind it."""
+        return Finding(
+            f"{sentence} ({self.interval_text()})",
+            severity,
+            self.ratio_numbers(),
+            about=self.about,
+            runs=self.run_ids,
+        )
 
     def ratio_numbers(self) -> dict[str, Number]:
         """The ratio, and both means where it is of one depth."""

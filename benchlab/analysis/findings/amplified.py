@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from benchlab.analysis import ratio_words
 from benchlab.analysis.devices.amplification import amplification
 from benchlab.analysis.evidence import Run
 from benchlab.analysis.finding import Finding, Number, Severity
@@ -14,7 +13,7 @@ from benchlab.analysis.findings._disks import (
     write_multiple,
 )
 from benchlab.analysis.findings._stacks import active_disks
-from benchlab.analysis.formats import join_names, rate
+from benchlab.analysis.formats import join_names, rate, times_text
 
 LABEL = "The disks move more than the tool"
 METHOD = "Findings"
@@ -77,7 +76,7 @@ def _describe_amplification(
     what = "reads" if way == "read" else "writes"
     own = f", of which the layout's own copies and parity make up to {due:g}" if due > 1 else ""
     return Finding(
-        f"The {what} on disk are {ratio_words.times_text(times)} those of the tool{own}: {rate(moved)} on"
+        f"The {what} on disk are {times_text(times)} those of the tool{own}: {rate(moved)} on"
         f" {join_names(members)}, {rate(requested)} asked{f' in {window}' if window else ''}",
         Severity.NOTE,
         {

@@ -63,10 +63,4 @@ def _describe_cache(pair: Pair) -> Finding | None:
         sentence = f"the cache makes no difference: {pair.ratio_sentence()}"
     else:
         return None
-    return Finding(
-        f"{sentence} ({pair.interval_text()})",
-        severity,
-        pair.ratio_numbers(),
-        about=pair.about,
-        runs=pair.run_ids,
-    )
+    return pair.finding(sentence, severity)

@@ -13,8 +13,7 @@ import numpy as np
 from benchlab.analysis.evidence import NEAR, Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings import _stacks
-from benchlab.analysis.formats import join_names, rate
-from benchlab.analysis.ratio_words import times_text
+from benchlab.analysis.formats import join_names, rate, times_text
 
 LABEL = "Other I/O on the disks"
 METHOD = "Findings"

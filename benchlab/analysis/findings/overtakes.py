@@ -10,7 +10,7 @@ from itertools import combinations
 from benchlab.analysis.evidence import Line
 from benchlab.analysis.finding import Finding, Severity
 from benchlab.analysis.findings._set_ups import Pair, compare_lines, depths_text, figure_word
-from benchlab.analysis.ratio_words import ratio_range, times_text
+from benchlab.analysis.formats import ratio_range, times_text
 from benchlab.analysis.verdicts import Conclusion
 
 LABEL = "Overtaken"

@@ -16,8 +16,7 @@ from benchlab.analysis.findings._disks import (
     only_writes,
     tool_rates,
 )
-from benchlab.analysis.formats import join_names, rate
-from benchlab.analysis.ratio_words import ratio_number
+from benchlab.analysis.formats import join_names, rate, ratio_number
 
 LABEL = "Parity costs reads"
 METHOD = "Findings"

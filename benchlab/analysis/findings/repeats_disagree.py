@@ -14,8 +14,8 @@ from benchlab.analysis.findings._set_ups import (
     figure_unit,
     figure_word,
 )
+from benchlab.analysis.formats import times_text
 from benchlab.analysis.more_repeats import repeats_to_agree
-from benchlab.analysis.ratio_words import times_text
 from benchlab.analysis.repeats import disagreement_ratios
 
 LABEL = "Repeats disagree"

@@ -53,10 +53,4 @@ def _describe_log(pair: Pair) -> Finding | None:
         says = f"the log device makes no difference: {pair.ratio_sentence()}"
     else:
         return None
-    return Finding(
-        f"{says} ({pair.interval_text()})",
-        severity,
-        pair.ratio_numbers(),
-        about=pair.about,
-        runs=pair.run_ids,
-    )
+    return pair.finding(says, severity)

@@ -6,8 +6,7 @@ from __future__ import annotations
 from benchlab.analysis.evidence import Layer, Run
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.findings._stacks import active_disks
-from benchlab.analysis.formats import join_names
-from benchlab.analysis.ratio_words import times_text
+from benchlab.analysis.formats import join_names, times_text
 
 LABEL = "Writes below the disk's block"
 METHOD = "Findings"

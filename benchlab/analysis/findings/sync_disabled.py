@@ -122,10 +122,4 @@ def _describe_loosening(pair: Pair) -> Finding | None:
     else:
         return None
     by = joined(tuple(sorted(_loose_settings(pair.second) - _loose_settings(pair.first))))
-    return Finding(
-        f"{did}, for it makes nothing durable: {by} ({pair.interval_text()})",
-        Severity.DOUBT,
-        pair.ratio_numbers(),
-        about=pair.about,
-        runs=pair.run_ids,
-    )
+    return pair.finding(f"{did}, for it makes nothing durable: {by}", Severity.DOUBT)

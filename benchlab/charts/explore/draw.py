@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from benchlab.analysis.ratio_words import ratio_sign, ratio_tick
+from benchlab.analysis.formats import ratio_sign, ratio_tick
 from benchlab.charts import figure, label_places
 from benchlab.charts.curve import run_url
 from benchlab.charts.explore import factors, heat

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from django.http import QueryDict
 
-from benchlab.analysis.ratio_words import ratio_sign
+from benchlab.analysis.formats import ratio_sign
 from benchlab.charts.explore import factors, lines
 from benchlab.charts.explore.exploration import Exploration
 from benchlab.charts.explore.lines import Line, Point, Quantity, Statistics

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 
 from benchlab.analysis.curves import Spread, median_of, spread
-from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.formats import shown_unit
 from benchlab.charts import metric_naming
 from benchlab.charts.explore import factors
 from benchlab.charts.explore.factors import PERCENTILE as RANK

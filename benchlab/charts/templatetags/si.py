@@ -11,8 +11,7 @@ from django.utils.html import escape
 from django.utils.safestring import mark_safe
 
 from benchlab.analysis.curves import Spread
-from benchlab.analysis.rate_words import shown_unit
-from benchlab.analysis.ratio_words import ratio_number
+from benchlab.analysis.formats import ratio_number, shown_unit
 from benchlab.web import units
 from benchlab.web.units import si
 

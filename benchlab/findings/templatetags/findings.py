@@ -10,8 +10,7 @@ from django import template
 
 from benchlab.campaigns.models import Campaign
 from benchlab.findings import display
-from benchlab.findings.display import DisplayedFinding, Person
-from benchlab.findings.left_out import OmittedCounts
+from benchlab.findings.display import DisplayedFinding, OmittedCounts, Person
 from benchlab.runs.models import Attempt
 
 register = template.Library()

@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from benchlab.analysis.curves import Spread
-from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.formats import shown_unit
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.web.units import factor, short_si, si
 

@@ -39,8 +39,8 @@ from benchlab.pages.campaigns import (
 from benchlab.runs import campaign_order, progress
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
+from benchlab.sharing.discussion import TAG, filter_by_tag
 from benchlab.sharing.models import Kind
-from benchlab.sharing.tagged import TAG, filter_by_tag
 from benchlab.team.services import owning_team
 from benchlab.verdicts import dismissals
 from benchlab.web import lists

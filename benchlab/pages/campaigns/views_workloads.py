@@ -24,8 +24,8 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.presets import PRESETS, Preset, presets_by_group
 from benchlab.campaigns.services import create_workload
 from benchlab.charts import tool_parts
+from benchlab.sharing.discussion import TAG, filter_by_tag
 from benchlab.sharing.models import Kind
-from benchlab.sharing.tagged import TAG, filter_by_tag
 from benchlab.team.services import owning_team
 from benchlab.web import lists
 from benchlab.web.driver_forms import DriverForm, option_label, option_text

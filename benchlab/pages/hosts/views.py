@@ -31,8 +31,8 @@ from benchlab.hosts.forms import AddForm, AddressForm
 from benchlab.hosts.models import Credential, FactSnapshot, Host, HostTask
 from benchlab.pages.hosts import groups, queries
 from benchlab.runs import host_layouts
+from benchlab.sharing.discussion import TAG, filter_by_tag
 from benchlab.sharing.models import Kind
-from benchlab.sharing.tagged import TAG, filter_by_tag
 from benchlab.team.services import owning_team
 from benchlab.web import lists
 from benchlab.web.free_names import copy_name

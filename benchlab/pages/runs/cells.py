@@ -12,7 +12,7 @@ from typing import Any
 from django.urls import reverse
 from psycopg.sql import SQL, Literal
 
-from benchlab.analysis.rate_words import shown_unit
+from benchlab.analysis.formats import shown_unit
 from benchlab.campaigns import points
 from benchlab.charts import metric_naming
 from benchlab.results import sql

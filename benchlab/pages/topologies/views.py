@@ -24,8 +24,8 @@ from benchlab.pages.hosts.queries import spare_counts
 from benchlab.pages.topologies import builder, variants
 from benchlab.pages.topologies.builder import Draft
 from benchlab.pages.topologies.host_fit import HostCapacity, with_spares
+from benchlab.sharing.discussion import TAG, filter_by_tag
 from benchlab.sharing.models import Kind
-from benchlab.sharing.tagged import TAG, filter_by_tag
 from benchlab.team.services import owning_team
 from benchlab.topologies import forms, services, stack_boxes, stage_forms
 from benchlab.topologies.disk_counts import missing_disks

@@ -12,12 +12,12 @@ from django import template
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest
 
-from benchlab.analysis.ratio_words import times_text
+from benchlab.analysis.formats import times_text
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params
 from benchlab.charts.queries import Group, Person
 from benchlab.charts.request_params import Filter
-from benchlab.findings.left_out import OmittedCounts
+from benchlab.findings.display import OmittedCounts
 from benchlab.findings.templatetags.findings import may_add
 from benchlab.runs.repeat_offers import Offer, RepeatGoal, repeat_offers
 from benchlab.verdicts import baselines, dismissals, matrix, ranks, single_line_summary
