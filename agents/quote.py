@@ -18,7 +18,7 @@ def plain_text(argument: Argument) -> str:
 
 
 def command_line(argv: Iterable[Argument]) -> str:
-    """One line for a POSIX shell, secrets in full. Never log it: `shown` is for eyes."""
+    """One line for a POSIX shell, secrets in full. Never log it: `format_command` is for people."""
     return " ".join(shlex.quote(plain_text(argument)) for argument in argv)
 
 

@@ -194,17 +194,20 @@ def reads_existing(kind: str, built: Any) -> bool:
     return isinstance(driver, protocols.SizedTarget) and driver.reads_existing(built)
 
 
-def access_pattern(kind: str, built: Any, told: Collection[str] | None = None) -> Access:
-    """Access of the tool to the storage. `told`: only these options are facts, the others are nobody's word."""
+def access_pattern(
+    kind: str, built: Any, reported_options: Collection[str] | None = None
+) -> Access:
+    """Access of the tool to the storage. `reported_options`: only these are known; fields that need others are None."""
     driver = tool(kind)
     if not isinstance(driver, protocols.DescribesIO):
         return Access()
-    found = driver.access_pattern(built)
-    if told is None:
-        return found
-    known = {name for name, of in driver.IO_FIELDS.items() if set(of) <= set(told)}
-    unknown = [spec.name for spec in dataclasses.fields(Access) if spec.name not in known]
-    return dataclasses.replace(found, **dict.fromkeys(unknown))
+    pattern = driver.access_pattern(built)
+    if reported_options is None:
+        return pattern
+    needs = driver.IO_FIELDS.items()
+    reported_fields = {name for name, names in needs if set(names) <= set(reported_options)}
+    unknown = [spec.name for spec in dataclasses.fields(Access) if spec.name not in reported_fields]
+    return dataclasses.replace(pattern, **dict.fromkeys(unknown))
 
 
 def same_work(kind: str, options: Mapping[str, object]) -> SameWork | None:
@@ -213,11 +216,15 @@ def same_work(kind: str, options: Mapping[str, object]) -> SameWork | None:
     return driver.same_work(options) if isinstance(driver, protocols.ComparableWork) else None
 
 
-def canonical_options(kind: str, given: Mapping[str, Any], *, ours: bool) -> dict[str, Any]:
-    """Options under one name each. What was left out is the driver's default where we ran it, else nobody's word."""
+def canonical_options(kind: str, option_values: Mapping[str, Any], *, ours: bool) -> dict[str, Any]:
+    """Options under one name each. An option left out has the driver's default if BenchLab ran it, else none."""
     driver = all_tools().get(kind)
-    found = {**_option_defaults(driver.Options), **given} if driver and ours else dict(given)
-    return driver.canonical_names(found) if isinstance(driver, protocols.OptionAliases) else found
+    values = (
+        {**_option_defaults(driver.Options), **option_values}
+        if driver and ours
+        else dict(option_values)
+    )
+    return driver.canonical_names(values) if isinstance(driver, protocols.OptionAliases) else values
 
 
 def _option_defaults(of_tool: type[Any]) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every result in a text, by every reader; and what none of them knows. Pure.
+"""Every result in a text, by every reader; and the lines that none of them can read. Pure.
 
 Two readers may see the same lines (fio's disk table looks like iostat's): the one that covers more of them has them.
 """

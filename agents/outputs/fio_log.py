@@ -58,7 +58,7 @@ class Run:
 
 
 def parse_runs(text: str, kind: str, version: tuple[int, int] | None) -> list[Run]:
-    """The jobs' samples in the order of the file; `seen`: fio's version, where it is known."""
+    """The jobs' samples in the order of the file; `version`: fio's, where it is known."""
     rows = _parse_rows(text)
     at = _direction_column(rows)
     if version is None and (len(rows[0][1]) > OF_TWO or "0x" in text):

@@ -21,15 +21,15 @@ from agents.plans.stack import StackPlan
 def stack_faults(plan: StackPlan, health: Health, stage: int = 0) -> list[str]:
     """Faults in any layer, hidden or not, after `stage` stages; and disks that are gone. [] is right."""
     layers = plan.layers_after(stage)
-    found = [said for claim in claims_of(layers[-1].gives) for said in _disk(claim.node, health)]
+    faults = [fault for claim in claims_of(layers[-1].gives) for fault in _disk(claim.node, health)]
     for layer in layers:
         kind = layer.spec.kind
         if driver := registry.implements(kind, protocols.HealthCheck):
             built = options.build_options(driver.Options, layer.spec.options)
-            found += [
-                f"{kind}: {said}" for said in driver.health_faults(built, layer.target, health)
+            faults += [
+                f"{kind}: {fault}" for fault in driver.health_faults(built, layer.target, health)
             ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(faults))
 
 
 def _disk(node: str, health: Health) -> list[str]:
@@ -46,13 +46,15 @@ def _disk(node: str, health: Health) -> list[str]:
 
 def layout_nodes(plan: StackPlan, stage: int = 0) -> list[str]:
     """Every node that a layer after `stage` stages stands on or gives: disks, pieces of them, volumes."""
-    found: dict[str, None] = {}
+    node_set: dict[str, None] = {}
     for layer in plan.layers_after(stage):
         for target in (layer.target, layer.gives):
-            found |= dict.fromkeys(claim.node for claim in claims_of(target))
-            found |= dict.fromkeys(part.node for parts in target.parts.values() for part in parts)
-            found |= dict.fromkeys([target.volume] if target.volume else [])
-    return list(found)
+            node_set |= dict.fromkeys(claim.node for claim in claims_of(target))
+            node_set |= dict.fromkeys(
+                part.node for parts in target.parts.values() for part in parts
+            )
+            node_set |= dict.fromkeys([target.volume] if target.volume else [])
+    return list(node_set)
 
 
 BCACHE = re.compile(r"/sys/class/block/([^/]+)/(bcache/(?:state|running))")

@@ -39,7 +39,7 @@ def last_totals(every: Iterable[Printed]) -> list[ParsedResult]:
 
 
 def once(results: Iterable[ParsedResult], again: Iterable[ParsedResult]) -> list[ParsedResult]:
-    """All, but those of `again` that are the same run as one of `found`."""
+    """All results, without those of `again` that are the same run as one of `results`."""
     unique_results = list(results)
     places: dict[tuple[str, float], list[int]] = defaultdict(list)
     for at, result in enumerate(unique_results):
