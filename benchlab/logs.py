@@ -39,13 +39,13 @@ class LineFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     """An object in a line of ASCII, its time in UTC as RFC 3339 has it. Warnings of Python's become events, too."""
 
-    def __init__(self, *positional: object, **named: object) -> None:
+    def __init__(self, *positional: object, **keywords: object) -> None:
         super().__init__()
         logging.captureWarnings(True)
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC)
-        said: dict[str, object] = {
+        event: dict[str, object] = {
             "time": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": visible(record.name),
@@ -53,20 +53,20 @@ class JsonFormatter(logging.Formatter):
             **log_context.ids(),
         }
         if isinstance(status := getattr(record, "status_code", None), int):
-            said["status"] = status
+            event["status"] = status
         if record.exc_info:
-            said["exception"] = _last_chars(self.formatException(record.exc_info))
+            event["exception"] = _last_chars(self.formatException(record.exc_info))
         elif record.exc_text:
-            said["exception"] = _last_chars(record.exc_text)
+            event["exception"] = _last_chars(record.exc_text)
         if record.stack_info:
-            said["stack"] = _last_chars(self.formatStack(record.stack_info))
-        return json.dumps(said)
+            event["stack"] = _last_chars(self.formatStack(record.stack_info))
+        return json.dumps(event)
 
 
 def _ids_suffix() -> str:
     """ " [layout 7, attempt 12]", or nothing."""
-    found = ", ".join(f"{name} {value}" for name, value in log_context.ids().items())
-    return f" [{found}]" if found and len(found) <= IDS_MAX_CHARS else ""
+    ids = ", ".join(f"{name} {value}" for name, value in log_context.ids().items())
+    return f" [{ids}]" if ids and len(ids) <= IDS_MAX_CHARS else ""
 
 
 def _indent_traceback(text: str) -> str:

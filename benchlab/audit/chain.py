@@ -61,7 +61,7 @@ def add_entry(
     """Add an entry. It is part of the caller's transaction: what was rolled back was not done."""
     _lock_log()
     head = Head.objects.filter(pk=Head.ONLY).first() or Head(pk=Head.ONLY)
-    made = Entry(
+    entry = Entry(
         at=timezone.now(),
         actor_id=actor_id,
         actor=actor,
@@ -75,11 +75,11 @@ def add_entry(
         previous=head.digest,
     )
     for name, most in MAX_CHARS.items():
-        setattr(made, name, _printable(getattr(made, name))[:most])
-    made.digest = entry_digest(made)
-    made.save()
-    _advance_head(head, made)
-    return made
+        setattr(entry, name, _printable(getattr(entry, name))[:most])
+    entry.digest = entry_digest(entry)
+    entry.save()
+    _advance_head(head, entry)
+    return entry
 
 
 def _lock_log() -> None:
@@ -87,17 +87,17 @@ def _lock_log() -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
 
 
-def _advance_head(head: Head, made: Entry) -> None:
+def _advance_head(head: Head, entry: Entry) -> None:
     """To the new entry. A head that bore no seal of ours gets none: going on must not hide what somebody did to it."""
     sealed = heads.is_sealed(_head_content(head), head.seal)
-    told = HeadContent(head.entries + 1, made.pk, made.digest)
-    _store_head(told, heads.seal(told) if sealed else "")
-    transaction.on_commit(lambda: heads.write_head_file(told), robust=True)
+    content = HeadContent(head.entries + 1, entry.pk, entry.digest)
+    _store_head(content, heads.seal(content) if sealed else "")
+    transaction.on_commit(lambda: heads.write_head_file(content), robust=True)
 
 
-def _store_head(told: HeadContent, seal: str) -> None:
+def _store_head(content: HeadContent, seal: str) -> None:
     """The caller holds LOCK: nobody else makes or moves the head meanwhile."""
-    fields = asdict(told) | {"seal": seal}
+    fields = asdict(content) | {"seal": seal}
     if not Head.objects.filter(pk=Head.ONLY).update(**fields):
         Head.objects.create(pk=Head.ONLY, **fields)
 
@@ -121,9 +121,9 @@ def _storable(value: Any) -> Any:
 
 
 def entry_digest(entry: Entry) -> str:
-    told = {name: getattr(entry, name) for name in SEALED_FIELDS}
-    told |= {"at": entry.at.isoformat(), "previous": entry.previous}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    content = {name: getattr(entry, name) for name in SEALED_FIELDS}
+    content |= {"at": entry.at.isoformat(), "previous": entry.previous}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def check_log() -> CheckResult:
@@ -141,8 +141,8 @@ def check_log() -> CheckResult:
         if entry_digest(entry) != entry.digest:
             return CheckResult(count, previous, f"entry {entry.pk} was changed: {entry}")
         previous = entry.digest
-    found = HeadContent(count, last, previous)
-    return CheckResult(count, previous, _head_mismatch(head, found) or _file_mismatch())
+    actual = HeadContent(count, last, previous)
+    return CheckResult(count, previous, _head_mismatch(head, actual) or _file_mismatch())
 
 
 @transaction.atomic
@@ -153,32 +153,32 @@ def _head_and_last_id() -> tuple[Head | None, int]:
     return head, Entry.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
-def _head_mismatch(head: Head | None, found: HeadContent) -> str:
+def _head_mismatch(head: Head | None, actual: HeadContent) -> str:
     if head is None:
         return "its head is gone from the database: it is unknown whether entries are missing"
-    told = _head_content(head)
-    if not heads.is_sealed(told, head.seal):
+    expected = _head_content(head)
+    if not heads.is_sealed(expected, head.seal):
         return (
             "its head is not sealed with a key in BENCHLAB_KEY: it was not written by this BenchLab"
         )
-    if told != found:
+    if expected != actual:
         return (
-            f"{told.entries} entries were written, the last one was {told.entry}; {found.entries} are there, "
-            f"the last one is {found.entry or 'none'}: its end was truncated"
+            f"{expected.entries} entries were written, the last one was {expected.entry}; {actual.entries} are there, "
+            f"the last one is {actual.entry or 'none'}: its end was truncated"
         )
     return ""
 
 
 def _file_mismatch() -> str:
     try:
-        told = heads.read_head_file()
+        content = heads.read_head_file()
     except heads.Unreadable as error:
         return str(error)
-    if told is None or heads.is_in_log(told):
+    if content is None or heads.is_in_log(content):
         return ""
     return (
-        f"{heads.head_file()} has entry {told.entry}, which is missing or changed in the log: the log was truncated, "
-        "or an older state of the database was restored"
+        f"{heads.head_file()} has entry {content.entry}, which is missing or changed in the log: "
+        "the log was truncated, or an older state of the database was restored"
     )
 
 
@@ -188,9 +188,9 @@ def accept_end() -> None:
     broken = check_log().broken
     _lock_log()
     last = Entry.objects.order_by("-pk").first()
-    told = HeadContent(Entry.objects.count(), last.pk, last.digest) if last else HeadContent()
-    _store_head(told, heads.seal(told))
-    transaction.on_commit(lambda: heads.write_head_file(told, anew=True), robust=True)
+    content = HeadContent(Entry.objects.count(), last.pk, last.digest) if last else HeadContent()
+    _store_head(content, heads.seal(content))
+    transaction.on_commit(lambda: heads.write_head_file(content, anew=True), robust=True)
     add_entry("audit-accept", via="doctor", details={"was": broken})
 
 

@@ -43,21 +43,21 @@ class Unreadable(Exception):
     """The file is there and says nothing; the text names it."""
 
 
-def seal(told: HeadContent) -> str:
+def seal(content: HeadContent) -> str:
     """With the newest key."""
-    return _hmac_seal(told, settings.BENCHLAB_KEYS[0])
+    return _hmac_seal(content, settings.BENCHLAB_KEYS[0])
 
 
-def is_sealed(told: HeadContent, with_seal: str) -> bool:
+def is_sealed(content: HeadContent, with_seal: str) -> bool:
     """With any of the keys: a new one is put in front of the old."""
     return any(
-        hmac.compare_digest(with_seal, _hmac_seal(told, key)) for key in settings.BENCHLAB_KEYS
+        hmac.compare_digest(with_seal, _hmac_seal(content, key)) for key in settings.BENCHLAB_KEYS
     )
 
 
-def _hmac_seal(told: HeadContent, secret: str) -> str:
+def _hmac_seal(content: HeadContent, secret: str) -> str:
     key = hmac.digest(secret.strip().encode(), b"benchlab.audit.head", hashlib.sha256)
-    return hmac.new(key, json.dumps(asdict(told)).encode(), hashlib.sha256).hexdigest()
+    return hmac.new(key, json.dumps(asdict(content)).encode(), hashlib.sha256).hexdigest()
 
 
 def head_file() -> Path | None:
@@ -71,21 +71,21 @@ def read_head_file() -> HeadContent | None:
     if place is None:
         return None
     try:
-        said = json.loads(place.read_text())
-        return HeadContent(int(said["entries"]), int(said["entry"]), str(said["digest"]))
+        fields = json.loads(place.read_text())
+        return HeadContent(int(fields["entries"]), int(fields["entry"]), str(fields["digest"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Unreadable(f"{place}, which holds its head, cannot be read: {error}") from None
 
 
-def is_in_log(told: HeadContent) -> bool:
+def is_in_log(content: HeadContent) -> bool:
     """True when the entry that it tells of is there as it was, or it tells of none."""
-    there = Entry.objects.filter(pk=told.entry, digest=told.digest)
-    return not told.entries or there.exists()
+    entries = Entry.objects.filter(pk=content.entry, digest=content.digest)
+    return not content.entries or entries.exists()
 
 
-def write_head_file(told: HeadContent, anew: bool = False) -> None:
+def write_head_file(content: HeadContent, anew: bool = False) -> None:
     """Write it down after the commit. What it said before stays when the log no longer has it: that is the evidence.
 
     `anew`: a person has looked and takes the log as it is. A file that cannot be written stops nobody's work.
@@ -96,13 +96,13 @@ def write_head_file(told: HeadContent, anew: bool = False) -> None:
     try:
         with _exclusive(place):
             before = None if anew else read_head_file()
-            if before and before.entry >= told.entry:
+            if before and before.entry >= content.entry:
                 # another process was faster
                 return
             if before and not is_in_log(before):
                 log.error("audit log: entry %d of %s is gone from it", before.entry, place)
                 return
-            _replace_file(place, told)
+            _replace_file(place, content)
     except (OSError, Unreadable) as error:
         log.error("audit log: its head could not be kept: %s", error)
 
@@ -115,11 +115,11 @@ def _exclusive(place: Path) -> Iterator[None]:
         yield
 
 
-def _replace_file(place: Path, told: HeadContent) -> None:
+def _replace_file(place: Path, content: HeadContent) -> None:
     """At once or not at all: a crash leaves the old or the new one."""
     draft = place.with_suffix(".new")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(asdict(told), file)
+        json.dump(asdict(content), file)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(place)

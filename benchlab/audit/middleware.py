@@ -77,24 +77,24 @@ def _is_recorded(request: HttpRequest, match: ResolverMatch, response: HttpRespo
         return True
     if response.status_code == 200:
         return request_notes.is_done(request)
-    there = subjects.redirect_page(response)
-    return there is None or there.url_name not in REAUTHENTICATION
+    target = subjects.redirect_page(response)
+    return target is None or target.url_name not in REAUTHENTICATION
 
 
 def _has_succeeded(request: HttpRequest, match: ResolverMatch, response: HttpResponseBase) -> bool:
     """A page that refuses redirects as well, and notes that it did; or it sends on to set up a second factor."""
     if response.status_code >= 400 or request_notes.is_refused(request):
         return False
-    there = subjects.redirect_page(response)
-    to_set_up = there is not None and there.url_name == "mfa_index"
+    target = subjects.redirect_page(response)
+    to_set_up = target is not None and target.url_name == "mfa_index"
     return not to_set_up or str(match.url_name).startswith("mfa_")
 
 
 def _record_request(request: HttpRequest, match: ResolverMatch, response: HttpResponseBase) -> None:
     user, view = request.user, getattr(match.func, "cls", None)
-    done = _has_succeeded(request, match, response)
+    succeeded = _has_succeeded(request, match, response)
     team, subject = request_notes.noted_subject(request)
-    if not subject and done:
+    if not subject and succeeded:
         team, subject = subjects.created_subject(user, match, response)
     # REST framework leaves the token there
     token = getattr(request, "auth", None)
@@ -107,7 +107,7 @@ def _record_request(request: HttpRequest, match: ResolverMatch, response: HttpRe
         address=_client_address(request),
         team_id=team,
         subject=subject,
-        outcome="done" if done else "refused",
+        outcome="done" if succeeded else "refused",
         details=details,
     )
 

@@ -36,8 +36,8 @@ def is_refused(request: HttpRequest) -> bool:
 
 def noted_subject(request: HttpRequest) -> tuple[int | None, str]:
     """Team and subject that `about` noted; (None, "") for nothing."""
-    found: tuple[int | None, str] = getattr(request, "audited", (None, ""))
-    return found
+    subject: tuple[int | None, str] = getattr(request, "audited", (None, ""))
+    return subject
 
 
 def is_done(request: HttpRequest) -> bool:

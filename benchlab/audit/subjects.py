@@ -70,12 +70,14 @@ def created_subject(
     if view is not None:
         queryset = getattr(view, "queryset", None)
         pk = data.get("id") if isinstance(data, dict) else None
-        found = _subject({"pk": queryset.model}, {"pk": pk}) if queryset is not None else NO_SUBJECT
+        subject = (
+            _subject({"pk": queryset.model}, {"pk": pk}) if queryset is not None else NO_SUBJECT
+        )
     else:
-        there = redirect_page(response)
-        found = _named_subject(there.url_name or "", there.kwargs) if there else NO_SUBJECT
-    team = found[0]
-    return found if team is not None and has_role(user, team, Role.VIEWER) else NO_SUBJECT
+        target = redirect_page(response)
+        subject = _named_subject(target.url_name or "", target.kwargs) if target else NO_SUBJECT
+    team = subject[0]
+    return subject if team is not None and has_role(user, team, Role.VIEWER) else NO_SUBJECT
 
 
 def redirect_page(response: HttpResponseBase) -> ResolverMatch | None:
@@ -100,13 +102,13 @@ def _named_subject(url_name: str, kwargs: Mapping[str, Any]) -> Subject:
 
 def _subject(models: dict[str, type[Model]], kwargs: Mapping[str, Any]) -> Subject:
     models |= {key: apps.get_model(model) for key, model in NAMED_KEYS.items()}
-    found = [row for key, model in models.items() if (row := _find_row(model, kwargs.get(key)))]
-    if not found:
+    rows = [row for key, model in models.items() if (row := _find_row(model, kwargs.get(key)))]
+    if not rows:
         return NO_SUBJECT
-    team = _team(found[0])
+    team = _team(rows[0])
     # A second id of the address may be another team's row: what that is called is nothing for this team's log.
-    named = [row for row in found if row is found[0] or _team(row) == team]
-    return team, ", ".join(describe_row(row) for row in named)
+    visible_rows = [row for row in rows if row is rows[0] or _team(row) == team]
+    return team, ", ".join(describe_row(row) for row in visible_rows)
 
 
 def describe_row(row: Model) -> str:

@@ -107,9 +107,11 @@ def _measured_builds(
         )
         .annotate(first=Min("layouts__attempts__started_at"))
     )
-    found: dict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
+    builds: dict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
     for topology, host, stack, up, down, ready, first in rows[:MAX_ROWS]:
-        known = found[host, topology]
-        if stack == stacks[topology] and len(known) < MAX_BUILDS and first:
-            known.append(((up + down).total_seconds(), max(0.0, (first - ready).total_seconds())))
-    return found
+        durations = builds[host, topology]
+        if stack == stacks[topology] and len(durations) < MAX_BUILDS and first:
+            durations.append(
+                ((up + down).total_seconds(), max(0.0, (first - ready).total_seconds()))
+            )
+    return builds

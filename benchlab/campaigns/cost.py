@@ -54,14 +54,14 @@ def workload_costs(
     workload: Workload, target: Target, stack: Sequence[chain.LayerSpec] = ()
 ) -> dict[str, Cost]:
     """matrix.key(point) -> its cost on `target`, the top of `stack`. Raises ValidationError as `check_sweep`."""
-    found = {}
+    costs = {}
     for point, built in check_sweep(workload.name, workload.tool, workload.options, workload.sweep):
         try:
             fits.check_size(stack, workload.tool, built, target)
-            found[matrix.json_key(point)] = _point_cost(workload.tool, built, target)
+            costs[matrix.json_key(point)] = _point_cost(workload.tool, built, target)
         except AgentError as error:
             raise ValidationError(f"Workload {workload.name}{_at_point(point)}: {error}") from None
-    return found
+    return costs
 
 
 def _point_cost(tool: str, built: Any, target: Target) -> Cost:
@@ -82,8 +82,10 @@ def likely_target(topology: Topology, spares: list[Device], stage: int = 0) -> T
     The size is that of the spare devices its layers have after `stage` stages; 0 when it cannot be told.
     """
     gives = chain.gives(layer["kind"] for layer in topology.stack)
-    taken = picked_devices(topology, spares)
-    size = sum(device.size for device in taken[: _device_count(topology, stage)]) if taken else 0
+    devices = picked_devices(topology, spares)
+    size = (
+        sum(device.size for device in devices[: _device_count(topology, stage)]) if devices else 0
+    )
     if gives == "mount":
         return Target(name="bl0", size=size, mount="/mnt/bl0")
     return Target(name="bl0", size=size, volume="/dev/mapper/bl0")
@@ -103,14 +105,14 @@ def _device_count(topology: Topology, stages: int) -> int:
 def picked_devices(topology: Topology, spares: list[Device]) -> list[Device] | None:
     """The spare devices that would be taken, by role in the order given; None when there are too few."""
     free = list(spares)
-    taken = []
+    picked = []
     for role, count in device_groups(topology):
         mine = [device for device in free if device.role == role][:count]
         if len(mine) < count:
             return None
-        taken += mine
+        picked += mine
         free = [device for device in free if device not in mine]
-    return taken
+    return picked
 
 
 def _at_point(point: Mapping[str, Any]) -> str:

@@ -83,48 +83,48 @@ def estimate(
     advice = ordering.advise_order(hosts, topologies, workloads, repeats, schedulers)
     order = advice.order if order == ordering.RECOMMENDED else order
     visits = visits if order == matrix.ABBA else None
-    wanted = services.build_factors(
+    factors = services.build_factors(
         hosts, topologies, workloads, repeats, order, visits, schedulers
     )
     takes = build_times.estimate_builds(hosts, topologies)
-    each = tuple(_host_estimate(host, topologies, wanted, costs, takes) for host in hosts)
-    slowest = max(found.building for found in each)
+    each = tuple(_host_estimate(host, topologies, factors, costs, takes) for host in hosts)
+    slowest = max(host.building for host in each)
     pairs = len(hosts) * len(topologies)
     return Estimate(
-        runs=matrix.count_runs(wanted),
-        layouts=pairs * wanted.visits,
-        seconds=max(found.seconds for found in each),
+        runs=matrix.count_runs(factors),
+        layouts=pairs * factors.visits,
+        seconds=max(host.seconds for host in each),
         building=slowest,
         order=str(Campaign.Order(order).label),
-        visits=wanted.visits,
-        again=slowest * (1 - once.visits / wanted.visits),
-        learned=all(one.learned for one in takes.values()),
+        visits=factors.visits,
+        again=slowest * (1 - once.visits / factors.visits),
+        learned=all(build.learned for build in takes.values()),
         design=designs.WORDS[ordering.order_design(order, pairs)],
         advice=advice,
         hosts=each,
-        warnings=tuple(_warnings(hosts, topologies, workloads, wanted)),
+        warnings=tuple(_warnings(hosts, topologies, workloads, factors)),
     )
 
 
 def _host_estimate(
     host: Host,
     topologies: Sequence[Topology],
-    wanted: matrix.Factors,
+    factors: matrix.Factors,
     costs: cost.Costs,
     takes: build_times.BuildTimes,
 ) -> HostEstimate:
-    mine = ordering.run_costs(host, topologies, wanted, costs)
+    mine = ordering.run_costs(host, topologies, factors, costs)
     once = sum(
-        one.seconds + (one.waits or 0.0)
-        for one in (takes[host.pk, topology.pk] for topology in topologies)
+        build.seconds + (build.waits or 0.0)
+        for build in (takes[host.pk, topology.pk] for topology in topologies)
     )
     return HostEstimate(
         host=host,
         runs=len(mine),
-        seconds=sum(found.seconds for found in mine) + once * wanted.visits,
-        building=once * wanted.visits,
-        writes=sum(found.writes or 0 for found in mine),
-        unknown=sum(found.writes is None for found in mine),
+        seconds=sum(run_cost.seconds for run_cost in mine) + once * factors.visits,
+        building=once * factors.visits,
+        writes=sum(run_cost.writes or 0 for run_cost in mine),
+        unknown=sum(run_cost.writes is None for run_cost in mine),
     )
 
 
@@ -132,12 +132,12 @@ def _warnings(
     hosts: Sequence[Host],
     topologies: Sequence[Topology],
     workloads: Sequence[Workload],
-    wanted: matrix.Factors,
+    factors: matrix.Factors,
 ) -> Iterator[str]:
-    if wanted.repeats < FEW_REPEATS:
+    if factors.repeats < FEW_REPEATS:
         yield f"With fewer than {FEW_REPEATS} repeats no interval can be claimed: the chart shows points only."
-    if wanted.visits > 1:
-        yield from _drift_warnings(wanted)
+    if factors.visits > 1:
+        yield from _drift_warnings(factors)
     spares = services.spare_devices(hosts)
     for host in hosts:
         if host.access == Host.Access.SSH and not host.host_key:
@@ -159,15 +159,15 @@ def _warnings(
         )
 
 
-def _drift_warnings(wanted: matrix.Factors) -> Iterator[str]:
+def _drift_warnings(factors: matrix.Factors) -> Iterator[str]:
     """Warnings of a steady drift that is left in the difference between two layouts."""
-    each = [len(repeats) for repeats in matrix.divide_repeats(wanted.repeats, wanted.visits)]
+    each = [len(repeats) for repeats in matrix.divide_repeats(factors.repeats, factors.visits)]
     if len(set(each)) > 1:
         yield (
             f"The visits measure {', '.join(map(str, each))} repeats: a steady drift cancels wholly only where each "
-            f"measures as many; use a multiple of {wanted.visits}."
+            f"measures as many; use a multiple of {factors.visits}."
         )
-    if wanted.visits % 2:
+    if factors.visits % 2:
         yield "A steady drift cancels wholly only in an even number of visits."
 
 
@@ -178,16 +178,16 @@ def _unwritten_reads(
     for topology, workload in itertools.product(topologies, workloads):
         points = cost.check_sweep(workload.name, workload.tool, workload.options, workload.sweep)
         specs = chain.specs(topology.stack)
-        told = (fits.unwritten(specs, workload.tool, built) for _, built in points)
-        if said := next(filter(None, told), ""):
-            yield f"{workload} on {topology}: {said}."
+        messages = (fits.unwritten(specs, workload.tool, built) for _, built in points)
+        if message := next(filter(None, messages), ""):
+            yield f"{workload} on {topology}: {message}."
 
 
 def _missing_devices(host: Host, topology: Topology, spares: Sequence[Device]) -> Iterator[str]:
-    wanted: dict[str, int] = {}
+    required: dict[str, int] = {}
     for role, number in cost.device_groups(topology):
-        wanted[role] = wanted.get(role, 0) + number
-    for role, number in wanted.items():
+        required[role] = required.get(role, 0) + number
+    for role, number in required.items():
         have = sum(device.role == role for device in spares)
         if have < number:
             yield f"{host} has {have} spare {role} of the {number} that {topology} asks for; mark more devices spare."
@@ -195,13 +195,15 @@ def _missing_devices(host: Host, topology: Topology, spares: Sequence[Device]) -
 
 def _missing_tools(hosts: Sequence[Host], workloads: Sequence[Workload]) -> Iterator[str]:
     """Of tools only: which programs a layer needs depends on its options, and its plan says so."""
-    asked = [registry.tool_programs(workload.tool, workload.options) for workload in workloads]
-    needs = {need.program: need for some in asked for need in some}
+    needs_by_workload = [
+        registry.tool_programs(workload.tool, workload.options) for workload in workloads
+    ]
+    needs = {need.program: need for some in needs_by_workload for need in some}
     for host, facts in _latest_facts(hosts):
-        there = facts.get("tools", {})
+        installed = facts.get("tools", {})
         family = facts.get("os_family", "")
         for program, need in needs.items():
-            if program not in there:
+            if program not in installed:
                 package = need.packages.get(family, "")
                 cure = f"install the package {package}" if package else "install it"
                 yield f"{host}: {program} was not found there when its facts were read; {cure}."

@@ -18,7 +18,9 @@ from benchlab.topologies.models import Topology
 MAX_REPEATS = 100
 MULTIPLE_FIELDS = ("hosts", "topologies", "workloads")
 RUNNABLE_ROWS: dict[str, dict[str, Any]] = {
-    "hosts": {"access__in": [one for one in Host.Access if one is not Host.Access.DESCRIBED]},
+    "hosts": {
+        "access__in": [access for access in Host.Access if access is not Host.Access.DESCRIBED]
+    },
     "workloads": {"imported": False},
 }
 # Imported with results, as a name: nobody said what its layers are.
@@ -96,15 +98,15 @@ class CampaignForm(forms.Form):
 
     def factors(self) -> dict[str, Any] | None:
         """Factors that the estimate needs, or None while something of them is missing or wrong."""
-        found = {
+        chosen = {
             name: self.cleaned_data.get(name) for name in (*MULTIPLE_FIELDS, "repeats", "order")
         }
-        if not all(found.values()):
+        if not all(chosen.values()):
             return None
-        many = {name: list(found[name]) for name in MULTIPLE_FIELDS}  # type: ignore[arg-type]
+        many = {name: list(chosen[name]) for name in MULTIPLE_FIELDS}  # type: ignore[arg-type]
         schedulers = self.cleaned_data.get("schedulers", [])
         return {
-            **found,
+            **chosen,
             **many,
             "visits": self.cleaned_data.get("visits"),
             "schedulers": schedulers,

@@ -62,13 +62,13 @@ class Factors:
     schedulers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        named = {
+        values_by_name = {
             "hosts": self.hosts,
             "topologies": self.topologies,
             "workloads": tuple(pk for pk, _ in self.workloads),
         }
         _refuse_twice("schedulers", self.schedulers)
-        for name, values in named.items():
+        for name, values in values_by_name.items():
             if not values:
                 raise MatrixError(f"{name}: choose at least one")
             _refuse_twice(name, values)
@@ -98,8 +98,8 @@ class Factors:
 
     def factor_points(self, sweep: Sweep) -> list[dict[str, Any]]:
         """Every point of a workload, with the scheduler that it is measured with."""
-        asked: Sweep = {SCHEDULER: self.schedulers} if self.schedulers else {}
-        return sweep_points({**asked, **sweep})
+        scheduler_sweep: Sweep = {SCHEDULER: self.schedulers} if self.schedulers else {}
+        return sweep_points({**scheduler_sweep, **sweep})
 
     def visit_blocks(self, topology: int, visit: int = 1) -> list[tuple[Moment, int]]:
         """(moment, repeat) of every block of one visit of a layout, in order; repeats count on over the visits."""
@@ -148,25 +148,25 @@ class Cell:
     @property
     def tool_point(self) -> dict[str, Any]:
         """The point as far as it is the tool's."""
-        asked = {SCHEDULER} if self.scheduler else set[str]()
-        return {name: value for name, value in self.point.items() if name not in asked}
+        excluded = {SCHEDULER} if self.scheduler else set[str]()
+        return {name: value for name, value in self.point.items() if name not in excluded}
 
     @property
     def layout_build(self) -> Build:
         return Build(self.host, self.topology, self.visit)
 
 
-def visits_of_order(order: str, wanted: int | None) -> int:
+def visits_of_order(order: str, requested: int | None) -> int:
     """Number of builds of each layout in that order, with so many `wanted` (None: not told). Raises MatrixError."""
     if order != ABBA:
-        if wanted is not None and wanted > 1:
+        if requested is not None and requested > 1:
             raise MatrixError(f"visits: more than one visit of each layout needs the order {ABBA}")
         return 1
-    if wanted is not None and wanted < MIN_ABBA_VISITS:
+    if requested is not None and requested < MIN_ABBA_VISITS:
         raise MatrixError(
             f"visits: the order {ABBA} builds each layout at least {MIN_ABBA_VISITS} times"
         )
-    return wanted or MIN_ABBA_VISITS
+    return requested or MIN_ABBA_VISITS
 
 
 def divide_repeats(repeats: int, visits: int) -> list[range]:
@@ -174,13 +174,13 @@ def divide_repeats(repeats: int, visits: int) -> list[range]:
 
     (5, 2) -> repeats 1 to 3 in the first visit, 4 and 5 in the second.
     """
-    each, left = divmod(repeats, visits)
-    found, at = [], 1
+    each, remainder = divmod(repeats, visits)
+    ranges, at = [], 1
     for visit in range(visits):
-        end = at + each + (visit < left)
-        found.append(range(at, end))
+        end = at + each + (visit < remainder)
+        ranges.append(range(at, end))
         at = end
-    return found
+    return ranges
 
 
 def sweep_points(sweep: Sweep) -> list[dict[str, Any]]:
@@ -258,8 +258,8 @@ def _check_sweep(workload: int, sweep: Sweep) -> None:
 
 
 def _refuse_twice(name: str, values: Sequence[Any]) -> None:
-    seen: set[str] = set()
+    keys: set[str] = set()
     for value in values:
-        if json_key(value) in seen:
+        if json_key(value) in keys:
             raise MatrixError(f"{name}: {value} is listed twice")
-        seen.add(json_key(value))
+        keys.add(json_key(value))

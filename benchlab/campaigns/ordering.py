@@ -86,16 +86,16 @@ def _one_after_other(why: str) -> Advice:
 def _by_cost(
     hosts: Sequence[Host],
     topologies: Sequence[Topology],
-    wanted: matrix.Factors,
+    factors: matrix.Factors,
     costs: cost.Costs,
 ) -> Advice:
     """`wanted`: in the order ABBA."""
     takes = build_times.estimate_builds(hosts, topologies)
-    if any(one.by_hand for one in takes.values()):
+    if any(build.by_hand for build in takes.values()):
         why = "the manual steps of each layout would have to be done twice"
-    elif any(one.total_s is None for one in takes.values()):
+    elif any(build.total_s is None for build in takes.values()):
         why = "the duration of the initial resync is not known yet, and every visit waits for it again"
-    elif _is_cheap(hosts, topologies, wanted, costs, takes):
+    elif _is_cheap(hosts, topologies, factors, costs, takes):
         return Advice(
             matrix.ABBA,
             "The layouts take turns on the same disks (A B B A), each built twice: drift and the effect of one build "
@@ -109,46 +109,49 @@ def _by_cost(
 def _is_cheap(
     hosts: Sequence[Host],
     topologies: Sequence[Topology],
-    wanted: matrix.Factors,
+    factors: matrix.Factors,
     costs: cost.Costs,
     takes: build_times.BuildTimes,
 ) -> bool:
     """On each host."""
     for host in hosts:
-        builds = sum(takes[host.pk, one.pk].total_s or 0.0 for one in topologies) * wanted.visits
-        if builds * CHEAP_FACTOR >= measuring_s(host, topologies, wanted, costs):
+        builds = (
+            sum(takes[host.pk, topology.pk].total_s or 0.0 for topology in topologies)
+            * factors.visits
+        )
+        if builds * CHEAP_FACTOR >= measuring_s(host, topologies, factors, costs):
             return False
     return True
 
 
 def measuring_s(
-    host: Host, topologies: Sequence[Topology], wanted: matrix.Factors, costs: cost.Costs
+    host: Host, topologies: Sequence[Topology], factors: matrix.Factors, costs: cost.Costs
 ) -> float:
     """Seconds that all runs of one host take."""
-    return sum(found.seconds for found in run_costs(host, topologies, wanted, costs))
+    return sum(run_cost.seconds for run_cost in run_costs(host, topologies, factors, costs))
 
 
 def run_costs(
-    host: Host, topologies: Sequence[Topology], wanted: matrix.Factors, costs: cost.Costs
+    host: Host, topologies: Sequence[Topology], factors: matrix.Factors, costs: cost.Costs
 ) -> list[cost.Cost]:
     """The cost of each run of one host, over all visits."""
     return [
-        found
+        run_cost
         for topology in topologies
-        for visit in range(1, wanted.visits + 1)
-        for moment, _ in wanted.visit_blocks(topology.pk, visit)
-        for workload, _ in wanted.workloads
-        for _ in range(wanted.times)
-        for found in costs[host.pk, topology.pk, workload, moment.grown].values()
+        for visit in range(1, factors.visits + 1)
+        for moment, _ in factors.visit_blocks(topology.pk, visit)
+        for workload, _ in factors.workloads
+        for _ in range(factors.times)
+        for run_cost in costs[host.pk, topology.pk, workload, moment.grown].values()
     ]
 
 
 def share_disks(topologies: Sequence[Topology], spares: Sequence[Device]) -> bool:
     """True when any two of them would take a disk in common."""
-    seen: set[int] = set()
+    used: set[int] = set()
     for topology in topologies:
-        taken = {device.pk for device in cost.picked_devices(topology, list(spares)) or []}
-        if seen & taken:
+        picked = {device.pk for device in cost.picked_devices(topology, list(spares)) or []}
+        if used & picked:
             return True
-        seen |= taken
+        used |= picked
     return False

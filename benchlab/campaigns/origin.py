@@ -23,17 +23,17 @@ class Origin:
 
     @staticmethod
     def from_campaign(campaign: Campaign) -> Origin:
-        told = {str(name): str(value) for name, value in campaign.origin.items() if value}
-        url = told.pop("url", "")
+        fields = {str(name): str(value) for name, value in campaign.origin.items() if value}
+        url = fields.pop("url", "")
         for name in LIBRARY_KEYS:
-            told.pop(name, None)
+            fields.pop(name, None)
         safe = url if url.lower().startswith(("http://", "https://")) else ""
         return Origin(
-            told.pop("title", ""),
-            told.pop("author", ""),
-            told.pop("date", ""),
+            fields.pop("title", ""),
+            fields.pop("author", ""),
+            fields.pop("date", ""),
             safe,
-            tuple((name.replace("_", " ").capitalize(), value) for name, value in told.items()),
+            tuple((name.replace("_", " ").capitalize(), value) for name, value in fields.items()),
         )
 
     @property

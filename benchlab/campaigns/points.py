@@ -39,24 +39,26 @@ Rank = tuple[tuple[bool, float, tuple[tuple[bool, float, str], ...]], ...]
 def describe_point(point: Mapping[str, Any]) -> str:
     """Words of a page for a point."""
     return ", ".join(
-        f"{name.replace('_', ' ')} {format_value(name, one)}" for name, one in point.items()
+        f"{name.replace('_', ' ')} {format_value(name, setting)}" for name, setting in point.items()
     )
 
 
-def format_value(name: str, given: Any) -> str:
+def format_value(name: str, setting: Any) -> str:
     """A value of that option: sizes with a binary unit, exactly."""
-    size = _size_in_bytes(name, given)
+    size = _size_in_bytes(name, setting)
     if size is None:
-        return str(given)
+        return str(setting)
     text = option_text(size, "B")
     return f"{text} B" if text.isdigit() else PREFIX.sub(" ", text)
 
 
-def numeric_value(name: str, given: Any) -> float | None:
+def numeric_value(name: str, setting: Any) -> float | None:
     """A value of that option as a number, sizes in bytes; None where it is none."""
-    size = _size_in_bytes(name, given)
-    found = given if size is None else size
-    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+    size = _size_in_bytes(name, setting)
+    amount = setting if size is None else size
+    return (
+        float(amount) if isinstance(amount, int | float) and not isinstance(amount, bool) else None
+    )
 
 
 def point_rank(point: Mapping[str, Any]) -> Rank:
@@ -64,13 +66,15 @@ def point_rank(point: Mapping[str, Any]) -> Rank:
     return tuple(_option_rank(name, point[name]) for name in sorted(point, reverse=True))
 
 
-def _option_rank(name: str, given: Any) -> tuple[bool, float, tuple[tuple[bool, float, str], ...]]:
+def _option_rank(
+    name: str, setting: Any
+) -> tuple[bool, float, tuple[tuple[bool, float, str], ...]]:
     """Numbers as numbers, before texts; a text by the numbers in it."""
-    size = _size_in_bytes(name, given)
-    number = given if size is None else size
+    size = _size_in_bytes(name, setting)
+    number = setting if size is None else size
     if isinstance(number, int | float):
         return False, float(number), ()
-    parts = [part for part in NUMBERS.split(str(given)) if part]
+    parts = [part for part in NUMBERS.split(str(setting)) if part]
     return True, 0.0, tuple(_text_rank(part) for part in parts)
 
 
@@ -78,13 +82,13 @@ def _text_rank(text: str) -> tuple[bool, float, str]:
     return (False, float(text), "") if NUMBERS.fullmatch(text) else (True, 0.0, text)
 
 
-def _size_in_bytes(name: str, given: Any) -> int | None:
+def _size_in_bytes(name: str, setting: Any) -> int | None:
     """The size in bytes; None where it is none, or not written as one."""
-    if name not in SIZE_OPTIONS or isinstance(given, bool):
+    if name not in SIZE_OPTIONS or isinstance(setting, bool):
         return None
-    if isinstance(given, int):
-        return given
+    if isinstance(setting, int):
+        return setting
     try:
-        return int(parse_option(given, int, "B")) if isinstance(given, str) else None
+        return int(parse_option(setting, int, "B")) if isinstance(setting, str) else None
     except ValidationError:
         return None

@@ -27,11 +27,13 @@ class Preset:
 
 
 PRESETS_FILE = Path(__file__).with_name("workload_presets.json")
-ALL_PRESETS = tuple(Preset(**one) for one in json.loads(PRESETS_FILE.read_text("utf-8")))
+ALL_PRESETS = tuple(Preset(**fields) for fields in json.loads(PRESETS_FILE.read_text("utf-8")))
 PRESETS = {preset.slug: preset for preset in ALL_PRESETS}
 
 
 def presets_by_group(tools: Collection[str]) -> list[tuple[str, list[Preset]]]:
     """Those of these tools in the order of the page: (heading, presets)."""
     mine = [preset for preset in ALL_PRESETS if preset.tool in tools]
-    return [(name, list(found)) for name, found in groupby(mine, key=lambda one: one.group)]
+    return [
+        (name, list(presets)) for name, presets in groupby(mine, key=lambda preset: preset.group)
+    ]

@@ -45,10 +45,10 @@ def create_workload(
             f"Workload {name}: {str(error).removeprefix('workload 1: ')}"
         ) from None
     built = [point for _, point in cost.check_sweep(name, tool, options, sweep)]
-    named = [program for point in built for program in registry.named_programs(tool, point)]
-    if user is not None and (named or registry.runs_user_code(tool)):
-        _check_owner(team, user, name, named[0] if named else "code of your own")
-    made = Workload(
+    programs = [program for point in built for program in registry.named_programs(tool, point)]
+    if user is not None and (programs or registry.runs_user_code(tool)):
+        _check_owner(team, user, name, programs[0] if programs else "code of your own")
+    workload = Workload(
         team=team,
         created_by_id=user.pk if user else None,
         name=name,
@@ -57,9 +57,9 @@ def create_workload(
         options=dict(options),
         sweep=sweep,
     )
-    made.full_clean(exclude=["created_by"])
-    made.save()
-    return made
+    workload.full_clean(exclude=["created_by"])
+    workload.save()
+    return workload
 
 
 def find_or_create_workload(
@@ -76,8 +76,8 @@ def find_or_create_workload(
     alike = rows.current().filter(
         tool=tool, options=dict(options), sweep=dict(sweep), imported=False
     )
-    if (found := alike.order_by("pk").first()) is not None:
-        return found
+    if (workload := alike.order_by("pk").first()) is not None:
+        return workload
     free = free_name(name, set(rows.values_list("name", flat=True)))
     return create_workload(team=team, user=user, name=free, tool=tool, options=options, sweep=sweep)
 
@@ -178,8 +178,8 @@ def check_schedulers(
                 f"schedulers: {host} is reached by {only} only, and nothing can be set there."
             )
     for topology in topologies:
-        if said := before_runs.conflict(schedulers, chain.specs(topology.stack)):
-            raise ValidationError(f"{topology}: {said}.")
+        if conflict := before_runs.conflict(schedulers, chain.specs(topology.stack)):
+            raise ValidationError(f"{topology}: {conflict}.")
 
 
 def all_costs(
@@ -199,11 +199,11 @@ def all_costs(
 
 def spare_devices(hosts: Sequence[Host]) -> dict[int, list[Device]]:
     """The present spare devices of each host, in the order in which topologies take them."""
-    found: dict[int, list[Device]] = {host.pk: [] for host in hosts}
-    wanted = Device.objects.filter(host__in=found, spare=True, present=True)
-    for device in wanted.order_by("host", "name"):
-        found[device.host_id].append(device)
-    return found
+    devices_by_host: dict[int, list[Device]] = {host.pk: [] for host in hosts}
+    devices = Device.objects.filter(host__in=devices_by_host, spare=True, present=True)
+    for device in devices.order_by("host", "name"):
+        devices_by_host[device.host_id].append(device)
+    return devices_by_host
 
 
 def _with_workload_names(error: str, workloads: Sequence[Workload]) -> str:

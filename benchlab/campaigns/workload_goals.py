@@ -52,8 +52,8 @@ class WorkloadSpec:
 
 
 WORKLOAD_GOALS = {
-    one.slug: one
-    for one in (
+    goal.slug: goal
+    for goal in (
         WorkloadGoal(
             "database",
             "Database",
@@ -81,8 +81,8 @@ WORKLOAD_GOALS = {
     )
 }
 RUN_LENGTHS = {
-    one.slug: one
-    for one in (
+    length.slug: length
+    for length in (
         RunLength("look", "10 s after 2 s of ramp: a first look", 10, 2, 1),
         RunLength("usual", "30 s after 5 s of ramp", 30, 5, 5),
         RunLength("long", "60 s after 30 s of ramp", 60, 30, 10),
@@ -112,12 +112,12 @@ def _preset_workload(
     sweep: dict[str, list[Any]] = (
         {DEPTH_OPTION: list(depths)} if DEPTH_OPTION in preset.sweep else {}
     )
-    told = (
+    parts = (
         f"{time.runtime_s} s",
         f"{options[SIZE_OPTION] // MIB_BYTES:,} MiB",
         _describe_depths(depths),
     )
-    return WorkloadSpec(", ".join((preset.name, *told)), preset.tool, options, sweep)
+    return WorkloadSpec(", ".join((preset.name, *parts)), preset.tool, options, sweep)
 
 
 def _file_size(smallest: int) -> int:

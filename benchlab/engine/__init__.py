@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine: a scene is loaded, pure functions decide by it, `act` does what they said, the database remembers."""
+"""The engine: load a layout's state, decide on it by pure functions, carry the decision out, and store the result."""

@@ -59,20 +59,20 @@ def add_repeats(
     place = _LastPlace(locked, last["repeat"], last["position"])
     if after is not None and after != place.repeat:
         raise CommandError("Repeats were added in the meantime; look again.")
-    made = _create_runs(place, points, repeats)
+    added = _create_runs(place, points, repeats)
     Campaign.objects.filter(pk=locked.pk).update(cancelled_at=None)
     events.notify_pages(locked.pk)
-    return made
+    return added
 
 
 def _runs_to_repeat(campaign: Campaign, like: Collection[int]) -> dict[SetUp, list[Run]]:
     """One run of each point that is wanted, by set-up, in the order in which they ran."""
     if not like:
         raise CommandError("No run was named whose point is to be repeated.")
-    found = list(campaign.runs.filter(pk__in=set(like)).order_by("position"))
-    if len(found) < len(set(like)):
+    runs = list(campaign.runs.filter(pk__in=set(like)).order_by("position"))
+    if len(runs) < len(set(like)):
         raise CommandError("Some of the runs are not of this campaign.")
-    each = {point_of({name: getattr(run, name) for name in POINT_FIELDS}): run for run in found}
+    each = {point_of({name: getattr(run, name) for name in POINT_FIELDS}): run for run in runs}
     by_set_up: dict[SetUp, list[Run]] = defaultdict(list)
     for point, run in each.items():
         by_set_up[point.set_up].append(run)
@@ -85,8 +85,8 @@ def _create_runs(place: _LastPlace, points: dict[SetUp, list[Run]], repeats: int
     for set_up, layout in layouts.items():
         blocks = _ordered_blocks(place, points[set_up], repeats)
         runs += [
-            _copy_run(one, layout, repeat, place.position + 1 + len(runs) + at)
-            for at, (one, repeat) in enumerate(blocks)
+            _copy_run(run, layout, repeat, place.position + 1 + len(runs) + at)
+            for at, (run, repeat) in enumerate(blocks)
         ]
     if place.campaign.runs.count() + len(runs) > matrix.MAX_RUNS:
         raise CommandError(f"It would have more than {matrix.MAX_RUNS} runs.")
@@ -112,9 +112,9 @@ def _layouts(campaign: Campaign, points: dict[SetUp, list[Run]]) -> dict[SetUp, 
     for row in newest_first(campaign).select_for_update(of=("self",)):
         if (set_up := (row.host_id, row.topology_id)) in points:
             builds[set_up].append(row)
-    found = {set_up: _open_build(rows, points[set_up]) for set_up, rows in builds.items()}
+    open_builds = {set_up: _open_build(rows, points[set_up]) for set_up, rows in builds.items()}
     top = campaign.layouts.aggregate(top=Max("position"))["top"] + 1
-    anew = [set_up for set_up, row in found.items() if row is None]
+    anew = [set_up for set_up, row in open_builds.items() if row is None]
     new = {
         set_up: commands.copy_as_draft(
             builds[set_up][0],
@@ -123,7 +123,7 @@ def _layouts(campaign: Campaign, points: dict[SetUp, list[Run]]) -> dict[SetUp, 
         )
         for at, set_up in enumerate(anew)
     }
-    return {set_up: row or new[set_up] for set_up, row in found.items()}
+    return {set_up: row or new[set_up] for set_up, row in open_builds.items()}
 
 
 def _open_build(builds: Sequence[Layout], points: Sequence[Run]) -> Layout | None:

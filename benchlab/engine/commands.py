@@ -180,9 +180,9 @@ def _layout_for_retry(run: Run, old: Layout) -> Layout:
     ).first()
     if draft:
         return draft
-    made = copy_as_draft(old, position=old.position, visit=old.visit)
+    layout = copy_as_draft(old, position=old.position, visit=old.visit)
     request_plans(old.campaign)
-    return made
+    return layout
 
 
 def copy_as_draft(old: Layout, *, position: int, visit: int) -> Layout:

@@ -39,11 +39,11 @@ def dry_run(topology: Topology, host: Host, snapshot: FactSnapshot) -> DryRun:
     missing, facts = NOTHING, discovery.facts_of(snapshot)
     try:
         missing = packages.missing_programs(stack.required_programs(specs(layout.stack)), facts)
-        made = planning.plan_layout(layout, facts)
-        plan = view_plan(made, facts)
+        stack_plan = planning.plan_layout(layout, facts)
+        plan = view_plan(stack_plan, facts)
     except AgentError as error:
         return DryRun(layout.name, snapshot, error=str(error), missing=missing)
-    return DryRun(layout.name, snapshot, plan, made.fingerprint, missing=missing)
+    return DryRun(layout.name, snapshot, plan, stack_plan.fingerprint, missing=missing)
 
 
 def failed_dry_run(host: Host, error: str) -> DryRun:

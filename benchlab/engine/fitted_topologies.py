@@ -57,7 +57,7 @@ class HostCapacity:
 
     @property
     def role_counts(self) -> Counter[str]:
-        return Counter(one.role for one in self.free)
+        return Counter(device.role for device in self.free)
 
 
 def fit_topologies(places: Sequence[tuple[Host, Sequence[Device]]]) -> list[FittedTopology]:
@@ -65,37 +65,37 @@ def fit_topologies(places: Sequence[tuple[Host, Sequence[Device]]]) -> list[Fitt
 
     Those that can be built stand first. As many queries for twenty hosts as for one.
     """
-    grounds = _host_capacities(places)
-    first = grounds[0].host
-    known = _topologies_by_stack(first)
-    found = [
-        _fit_on_all(_candidate(first, number, shape, known), grounds)
+    capacities = _host_capacities(places)
+    first = capacities[0].host
+    stored = _topologies_by_stack(first)
+    fitted = [
+        _fit_on_all(_candidate(first, number, shape, stored), capacities)
         for number, shape in enumerate(host_shapes.host_shapes(common_disks(places)), start=1)
     ]
-    return sorted(found, key=lambda one: bool(one.error))
+    return sorted(fitted, key=lambda topology: bool(topology.error))
 
 
 def common_disks(places: Iterable[tuple[Host, Iterable[Device]]]) -> Counter[str]:
     """Role -> how many spare disks of it every host has."""
-    counts = (Counter(one.role for one in _spare_devices(devices)) for _, devices in places)
+    counts = (Counter(device.role for device in _spare_devices(devices)) for _, devices in places)
     return reduce(and_, counts)
 
 
 def _spare_devices(devices: Iterable[Device]) -> list[Device]:
-    return [one for one in devices if one.spare and one.present]
+    return [device for device in devices if device.spare and device.present]
 
 
 def _host_capacities(places: Sequence[tuple[Host, Sequence[Device]]]) -> list[HostCapacity]:
     every = [host for host, _ in places]
     # While a layout stands there its disks are in use, and no plan can be made: the next one's turn comes later.
     busy = set(Layout.objects.holding().filter(host__in=every).values_list("host", flat=True))
-    known = discovery.all_last_facts(host for host in every if host.pk not in busy)
+    facts_by_host = discovery.all_last_facts(host for host in every if host.pk not in busy)
     tag = installation_tag()
     return [
         HostCapacity(
             host,
             _spare_devices(devices),
-            known.get(host.pk),
+            facts_by_host.get(host.pk),
             spare_disks.spares_among(devices),
             tag,
         )
@@ -103,28 +103,34 @@ def _host_capacities(places: Sequence[tuple[Host, Sequence[Device]]]) -> list[Ho
     ]
 
 
-def _fit_on_all(offered: FittedTopology, grounds: Sequence[HostCapacity]) -> FittedTopology:
-    if offered.topology is None:
-        return replace(offered, error=_missing_disks(offered.shape, grounds))
-    each = [_fit_on_host(offered, ground) for ground in grounds]
-    errors = {ground.host: one.error for ground, one in zip(grounds, each, strict=True)}
+def _fit_on_all(candidate: FittedTopology, capacities: Sequence[HostCapacity]) -> FittedTopology:
+    if candidate.topology is None:
+        return replace(candidate, error=_missing_disks(candidate.shape, capacities))
+    each = [_fit_on_host(candidate, capacity) for capacity in capacities]
+    errors = {
+        capacity.host: fitted.error for capacity, fitted in zip(capacities, each, strict=True)
+    }
     error = _join_errors(errors)
-    size = 0 if error else min(one.size for one in each)
-    disks = frozenset[tuple[int, str]]().union(*(one.disks for one in each))
-    return replace(offered, size=size, disks=disks, error=error)
+    size = 0 if error else min(fitted.size for fitted in each)
+    disks = frozenset[tuple[int, str]]().union(*(fitted.disks for fitted in each))
+    return replace(candidate, size=size, disks=disks, error=error)
 
 
-def _missing_disks(shape: host_shapes.HostShape, grounds: Sequence[HostCapacity]) -> str:
+def _missing_disks(shape: host_shapes.HostShape, capacities: Sequence[HostCapacity]) -> str:
     """Sentence on the hosts that have too few disks for it."""
-    like = common_disks((ground.host, ground.free) for ground in grounds)
-    errors = {ground.host: _missing_on_host(shape.slug, ground, like) for ground in grounds}
+    like = common_disks((capacity.host, capacity.free) for capacity in capacities)
+    errors = {
+        capacity.host: _missing_on_host(shape.slug, capacity, like) for capacity in capacities
+    }
     return _join_errors(errors) or f"In common: {shape.lacks.replace('this host has', 'each has')}"
 
 
-def _missing_on_host(slug: str, ground: HostCapacity, like: Mapping[str, int]) -> str:
+def _missing_on_host(slug: str, capacity: HostCapacity, like: Mapping[str, int]) -> str:
     """Words for what a host lacks for a shape that they cannot have in common; "" where it could have it by itself."""
-    alone = {one.slug: one.lacks for one in host_shapes.host_shapes(ground.role_counts)}
-    theirs = {one.slug: one.lacks for one in host_shapes.host_shapes(ground.role_counts, like)}
+    alone = {shape.slug: shape.lacks for shape in host_shapes.host_shapes(capacity.role_counts)}
+    theirs = {
+        shape.slug: shape.lacks for shape in host_shapes.host_shapes(capacity.role_counts, like)
+    }
     return alone.get(slug, theirs.get(slug, "")) and theirs.get(slug, "")
 
 
@@ -132,36 +138,36 @@ def _join_errors(errors: Mapping[Host, str]) -> str:
     """With the hosts' names where there are several and a text does not begin with its own."""
     if len(errors) == 1:
         return next(iter(errors.values()))
-    told = {host: text for host, text in errors.items() if text}
-    named = (t if t.startswith(f"{host} ") else f"{host}: {t}" for host, t in told.items())
-    return " · ".join(named)
+    texts = {host: text for host, text in errors.items() if text}
+    lines = (t if t.startswith(f"{host} ") else f"{host}: {t}" for host, t in texts.items())
+    return " · ".join(lines)
 
 
 def _candidate(
-    host: Host, number: int, shape: host_shapes.HostShape, known: Mapping[str, Topology]
+    host: Host, number: int, shape: host_shapes.HostShape, stored: Mapping[str, Topology]
 ) -> FittedTopology:
     if shape.lacks:
         return FittedTopology(shape, error=shape.lacks)
     stack = checked_stack(shape.stack)
     fresh = Topology(pk=-number, team_id=host.team_id, name=shape.name, stack=stack)
-    return FittedTopology(shape, known.get(_stack_key(stack)) or fresh)
+    return FittedTopology(shape, stored.get(_stack_key(stack)) or fresh)
 
 
-def _fit_on_host(offered: FittedTopology, ground: HostCapacity) -> FittedTopology:
+def _fit_on_host(candidate: FittedTopology, capacity: HostCapacity) -> FittedTopology:
     """With its disks and size on one host, from a plan where the facts allow one."""
-    topology, host = offered.topology, ground.host
+    topology, host = candidate.topology, capacity.host
     assert topology is not None, "what lacks disks is not planned"
-    if ground.facts is None:
-        taken = cost.picked_devices(topology, ground.free) or []
-        disks = frozenset((host.pk, one.identity) for one in taken)
-        return replace(offered, size=sum(one.size for one in taken) // 2, disks=disks)
-    layout = Layout(pk=0, host=host, stack=topology.stack, tag=ground.tag)
+    if capacity.facts is None:
+        devices = cost.picked_devices(topology, capacity.free) or []
+        disks = frozenset((host.pk, device.identity) for device in devices)
+        return replace(candidate, size=sum(device.size for device in devices) // 2, disks=disks)
+    layout = Layout(pk=0, host=host, stack=topology.stack, tag=capacity.tag)
     try:
-        plan = planning.plan_stack(layout, ground.facts, ground.spares)
+        plan = planning.plan_stack(layout, capacity.facts, capacity.spares)
     except AgentError as error:
-        return replace(offered, error=str(error))
+        return replace(candidate, error=str(error))
     disks = frozenset((host.pk, claim.identity) for claim in plan.claims)
-    return replace(offered, size=_usable_bytes(plan), disks=disks)
+    return replace(candidate, size=_usable_bytes(plan), disks=disks)
 
 
 def _usable_bytes(plan: StackPlan) -> int:
@@ -184,8 +190,8 @@ def find_or_create_topology(fitting: FittedTopology, user: Any) -> Topology:
     assert topology is not None, "what a host lacks the disks for is not offered"
     if topology.pk and topology.pk > 0:
         return topology
-    taken = set(Topology.objects.filter(team=topology.team_id).values_list("name", flat=True))
-    name = free_name(topology.name, taken)
+    names = set(Topology.objects.filter(team=topology.team_id).values_list("name", flat=True))
+    name = free_name(topology.name, names)
     return create_topology(
         team=topology.team,
         user=user,

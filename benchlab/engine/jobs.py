@@ -45,21 +45,21 @@ def with_user(
 ) -> Job:
     """The job as a user of its own is to run it where that may be; else with the reason why root does."""
     why = why_root(kind, built, target, layout, facts)
-    named = registry.named_programs(kind, built)
+    programs = registry.named_programs(kind, built)
     return replace(
         work,
         unprivileged=not why,
         why_root=why,
         place=target.mount or target.volume,
-        program=named[0] if named else "",
+        program=programs[0] if programs else "",
         room=registry.required_bytes(kind, built, target) if target.mount else 0,
     )
 
 
 def why_root(kind: str, built: Any, target: Target, layout: Layout, facts: HostFacts) -> str:
     """Reason why root runs the tool; "" where a user of its own does, who may open the target alone."""
-    if said := registry.root_reason(kind, built, target):
-        return said
+    if reason := registry.root_reason(kind, built, target):
+        return reason
     kinds = {spec.kind for spec in specs(layout.stack)}
     if (
         target.mount

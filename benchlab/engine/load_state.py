@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scene of a layout, from the database and from what a poll has just brought."""
+"""The state of a layout, from the database and from the answer of its last poll."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class _Part:
     @property
     def column_names(self) -> list[str]:
         before = f"{self.path}__" if self.path else ""
-        return [before + one.attname for one in self.fields]
+        return [before + field.attname for field in self.fields]
 
     def to_model(self, values: Sequence[Any]) -> Model | None:
         """None: it belongs to none. A column that is not read is asked for when somebody wants it, as ever."""
-        read = [_convert(one, value) for one, value in zip(self.fields, values, strict=True)]
-        names = [one.attname for one in self.fields]
+        read = [_convert(field, value) for field, value in zip(self.fields, values, strict=True)]
+        names = [field.attname for field in self.fields]
         if values[names.index(self.model._meta.pk.attname)] is None:
             return None
         return self.model.from_db(connection.alias, names, read)
@@ -75,21 +75,21 @@ class CompiledQuery(Generic[M]):
     def fetch(self, key: int) -> M | None:
         sql, params = self._sql
         with connection.cursor() as cursor:
-            cursor.execute(sql, [key if one == KEY_PLACEHOLDER else one for one in params])
+            cursor.execute(sql, [key if param == KEY_PLACEHOLDER else param for param in params])
             row = cursor.fetchone()
         return None if row is None else self._to_models(row)
 
     def _to_models(self, row: Sequence[Any]) -> M:
-        found: dict[str, Any] = {}
+        rows_by_path: dict[str, Any] = {}
         begin = 0
         for part in self._column_groups:
             end = begin + len(part.fields)
             before, _, name = part.path.rpartition("__")
-            made = found[part.path] = part.to_model(row[begin:end])
-            if part.path and found[before] is not None:
-                setattr(found[before], name, made)
+            model = rows_by_path[part.path] = part.to_model(row[begin:end])
+            if part.path and rows_by_path[before] is not None:
+                setattr(rows_by_path[before], name, model)
             begin = end
-        first: M = found[""]
+        first: M = rows_by_path[""]
         return first
 
     @cached_property
@@ -104,9 +104,9 @@ class CompiledQuery(Generic[M]):
                 models[path] = models[before]._meta.get_field(name).related_model
             model = models[path]
             fields = [
-                one
-                for one in model._meta.concrete_fields
-                if "__".join(filter(None, (path, one.name))) not in self._without
+                field
+                for field in model._meta.concrete_fields
+                if "__".join(filter(None, (path, field.name))) not in self._without
             ]
             yield _Part(path, model, tuple(fields))
 
@@ -149,9 +149,9 @@ def load_rows(layout_id: int) -> StepRows:
     return StepRows(layout, None)
 
 
-def load_state(found: StepRows) -> LayoutState:
+def load_state(rows: StepRows) -> LayoutState:
     """Before the answer, if there is one, was read."""
-    layout, attempt = found.layout, found.attempt
+    layout, attempt = rows.layout, rows.attempt
     waiting = layout.phase == LayoutPhase.WAITING and not layout.cancelled_at
     counts = layout.phase in (LayoutPhase.PROVISIONING, LayoutPhase.TEARING_DOWN)
     return LayoutState(
@@ -177,9 +177,9 @@ def load_state(found: StepRows) -> LayoutState:
     )
 
 
-def with_poll(before: LayoutState, found: StepRows) -> LayoutState:
-    """The scene with what a poll brought, whose samples are kept. Raises AgentError when the host says no."""
-    answer, attempt = found.answer, found.attempt
+def with_poll(before: LayoutState, rows: StepRows) -> LayoutState:
+    """Add the answer of a poll to the state, and store its samples. Raises AgentError when the host refused."""
+    answer, attempt = rows.answer, rows.attempt
     if answer is None or attempt is None:
         return before
     try:
@@ -188,14 +188,14 @@ def with_poll(before: LayoutState, found: StepRows) -> LayoutState:
         if error.reason in LAYOUT_IS_LOST or answer.question.outputs is None:
             raise
         return replace(before, not_fetched=True)
-    found.polled = polled
-    found.offset = run_attempts.store_poll(found.layout, attempt, answer.question.offset, polled)
+    rows.polled = polled
+    rows.offset = run_attempts.store_poll(rows.layout, attempt, answer.question.offset, polled)
     return replace(before, polled=polled.state)
 
 
-def after_failure(before: LayoutState, found: StepRows) -> LayoutState:
-    """The scene after something was tried in it, and failed."""
-    layout, attempt, current = found.layout, found.attempt, before.current
+def after_failure(before: LayoutState, rows: StepRows) -> LayoutState:
+    """Update the state after a decision that could not be carried out."""
+    layout, attempt, current = rows.layout, rows.attempt, before.current
     if current is not None and attempt is not None:
         phase = AttemptPhase(attempt.phase)
         current = replace(current, phase=phase, timeout_s=attempt.timeout_s)

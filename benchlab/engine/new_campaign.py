@@ -54,7 +54,7 @@ def create_campaign(
     check_ownership(team, hosts, topologies, workloads)
     check_reach(hosts, topologies, workloads)
     seed = secrets.randbelow(2**31) if seed is None else seed
-    wanted = build_factors(hosts, topologies, workloads, repeats, order, visits, schedulers)
+    matrix_factors = build_factors(hosts, topologies, workloads, repeats, order, visits, schedulers)
     costs = all_costs(hosts, topologies, workloads)
     campaign = Campaign(
         team=team,
@@ -63,14 +63,16 @@ def create_campaign(
         question=question,
         repeats=repeats,
         order=order,
-        visits=wanted.visits,
+        visits=matrix_factors.visits,
         schedulers=list(schedulers),
         seed=seed,
     )
     campaign.full_clean(exclude=["created_by"])
     campaign.save()
-    layouts = _create_layouts(campaign, wanted, hosts, topologies)
-    runs = Run.objects.bulk_create(_new_runs(campaign, wanted, workloads, costs), batch_size=1000)
+    layouts = _create_layouts(campaign, matrix_factors, hosts, topologies)
+    runs = Run.objects.bulk_create(
+        _new_runs(campaign, matrix_factors, workloads, costs), batch_size=1000
+    )
     Attempt.objects.bulk_create(
         [Attempt(run=run, layout=layouts[_run_build(run)]) for run in runs], batch_size=1000
     )
@@ -82,35 +84,35 @@ def create_campaign(
 def _check_not_deleted(topologies: Sequence[Topology], workloads: Sequence[Workload]) -> None:
     """Whoever deletes one waits for the runs that refer to it by now, or was faster. One query. Raises
     ValidationError."""
-    of = {**_by_key(topologies), **_by_key(workloads)}
-    found = _existing(Topology.objects.all(), topologies).union(
+    rows = {**_by_key(topologies), **_by_key(workloads)}
+    present = _existing(Topology.objects.all(), topologies).union(
         _existing(Workload.objects.all(), workloads), all=True
     )
-    if gone := of.keys() - set(found):
-        raise ValidationError(f"{of[min(gone)]} was deleted in the meantime.")
+    if deleted := rows.keys() - set(present):
+        raise ValidationError(f"{rows[min(deleted)]} was deleted in the meantime.")
 
 
 def _by_key(rows: Sequence[models.Model]) -> dict[tuple[str, int], models.Model]:
     return {(str(row._meta.model_name), row.pk): row for row in rows}
 
 
-def _existing(known: models.QuerySet[Any], rows: Sequence[models.Model]) -> Any:
-    noun = models.Value(str(known.model._meta.model_name), models.CharField())
-    wanted = known.filter(pk__in=[row.pk for row in rows]).order_by()
-    return wanted.values_list(noun, "pk")
+def _existing(queryset: models.QuerySet[Any], rows: Sequence[models.Model]) -> Any:
+    noun = models.Value(str(queryset.model._meta.model_name), models.CharField())
+    existing = queryset.filter(pk__in=[row.pk for row in rows]).order_by()
+    return existing.values_list(noun, "pk")
 
 
 def _create_layouts(
     campaign: Campaign,
-    wanted: matrix.Factors,
+    matrix_factors: matrix.Factors,
     hosts: Sequence[Host],
     topologies: Sequence[Topology],
 ) -> dict[matrix.Build, Layout]:
     """Each visit has a layout of its own: planned, guarded, confirmed and proven blank by itself."""
     rows = {topology.pk: topology for topology in topologies}
     takes = build_times.estimate_builds(hosts, topologies)
-    order = matrix.layout_builds(wanted, campaign.order, campaign.seed)
-    made = Layout.objects.bulk_create(
+    order = matrix.layout_builds(matrix_factors, campaign.order, campaign.seed)
+    created = Layout.objects.bulk_create(
         Layout(
             campaign=campaign,
             host_id=host,
@@ -126,7 +128,7 @@ def _create_layouts(
         )
         for position, (host, topology, visit) in enumerate(order)
     )
-    return dict(zip(order, made, strict=True))
+    return dict(zip(order, created, strict=True))
 
 
 def _run_build(run: Run) -> matrix.Build:
@@ -134,10 +136,13 @@ def _run_build(run: Run) -> matrix.Build:
 
 
 def _new_runs(
-    campaign: Campaign, wanted: matrix.Factors, workloads: Sequence[Workload], costs: cost.Costs
+    campaign: Campaign,
+    matrix_factors: matrix.Factors,
+    workloads: Sequence[Workload],
+    costs: cost.Costs,
 ) -> list[Run]:
     tools = {workload.pk: workload.tool for workload in workloads}
-    cells = matrix.run_cells(wanted, campaign.order, campaign.seed)
+    cells = matrix.run_cells(matrix_factors, campaign.order, campaign.seed)
     return [
         _new_run(campaign, cell, tools[cell.workload], _cost_of(cell, costs), position)
         for position, cell in enumerate(cells)
@@ -151,7 +156,7 @@ def _cost_of(cell: matrix.Cell, costs: cost.Costs) -> cost.Cost:
 
 
 def _new_run(
-    campaign: Campaign, cell: matrix.Cell, tool: str, found: cost.Cost, position: int
+    campaign: Campaign, cell: matrix.Cell, tool: str, run_cost: cost.Cost, position: int
 ) -> Run:
     return Run(
         campaign=campaign,
@@ -159,14 +164,14 @@ def _new_run(
         topology_id=cell.topology,
         workload_id=cell.workload,
         tool=tool,
-        options=found.options,
+        options=run_cost.options,
         point=dict(cell.point),
-        outstanding=found.outstanding,
+        outstanding=run_cost.outstanding,
         scheduler=cell.scheduler,
         stage=cell.moment.code,
         repeat=cell.repeat,
         visit=cell.visit,
         position=position,
-        expected_s=found.seconds,
-        expected_writes=found.writes,
+        expected_s=run_cost.seconds,
+        expected_writes=run_cost.writes,
     )

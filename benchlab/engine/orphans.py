@@ -44,7 +44,8 @@ def find_orphans(host: Host, snapshot: FactSnapshot) -> list[Orphan]:
     names = host_layouts.layout_names(host, snapshot)
     rows = {row.name: row for row in host.layouts.select_related("campaign", "topology")}
     return [
-        _orphan(name, left, rows.get(name), facts) for name, left in _orphan_names(facts, names)
+        _orphan(name, leftovers, rows.get(name), facts)
+        for name, leftovers in _orphan_names(facts, names)
     ]
 
 
@@ -52,28 +53,30 @@ def _orphan_names(
     facts: HostFacts, names: blocks.LayoutNames
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each name that is an orphan's, with what carries it."""
-    found: dict[str, list[str]] = defaultdict(list)
+    texts_by_name: dict[str, list[str]] = defaultdict(list)
     for block in blocks.walk_blocks(blocks.device_trees(facts, names)):
         if block.orphan:
             words = f"{block.device.path} ({block.member or block.device.type})"
-            found[block.layout].append(words)
+            texts_by_name[block.layout].append(words)
     elsewhere = [mount.target for mount in facts.mounts] + [pool.name for pool in facts.zpools]
     elsewhere += [name for name, _ in facts.mappings()]
     for text in elsewhere:
         name = blocks.first_layout_name([text])
         if names.owner_of(name) is blocks.Owner.ORPHAN:
-            found[name] += []
-    for name in sorted(found):
-        yield name, tuple(dict.fromkeys([*found[name], *not_blank((), facts, name)]))
+            texts_by_name[name] += []
+    for name in sorted(texts_by_name):
+        yield name, tuple(dict.fromkeys([*texts_by_name[name], *not_blank((), facts, name)]))
 
 
-def _orphan(name: str, left: tuple[str, ...], layout: Layout | None, facts: HostFacts) -> Orphan:
+def _orphan(
+    name: str, leftovers: tuple[str, ...], layout: Layout | None, facts: HostFacts
+) -> Orphan:
     lost: tuple[Destroyed, ...] = ()
     why_not = _obstacle(layout, facts) if layout else _unknown(name)
     if layout is not None and not why_not:
         lost = tuple(what_is_destroyed(planning.begun_plan(layout, facts), facts))
     by_hand = tuple(_manual_commands(name, facts)) if why_not else ()
-    return Orphan(name, left, layout, lost, why_not, by_hand)
+    return Orphan(name, leftovers, layout, lost, why_not, by_hand)
 
 
 def _unknown(name: str) -> str:
@@ -113,7 +116,7 @@ def _manual_commands(name: str, facts: HostFacts) -> Iterator[str]:
             yield f"{command}{group}" if command.endswith("/") else f"{command} {group}"
     names = blocks.LayoutNames(past=frozenset({name}))
     for block in blocks.device_trees(facts, names):
-        if any(one.layout == name for one in blocks.walk_blocks([block])):
+        if any(child.layout == name for child in blocks.walk_blocks([block])):
             yield f"wipefs --all {block.device.path}"
 
 
@@ -137,11 +140,13 @@ def tear_down_orphan(layout: Layout, snapshot: int | None) -> None:
         raise CommandError(
             f"{layout.host} has changed since: look at what is left of {layout.name} now."
         )
-    found = {orphan.name: orphan for orphan in find_orphans(layout.host, latest)}.get(layout.name)
-    if found is None:
+    orphan_here = {orphan.name: orphan for orphan in find_orphans(layout.host, latest)}.get(
+        layout.name
+    )
+    if orphan_here is None:
         raise CommandError(f"Nothing of {layout.name} was on {layout.host} when it was last read.")
-    if found.why_not:
-        raise CommandError(f"{layout.name} cannot be taken down from here. {found.why_not}")
+    if orphan_here.why_not:
+        raise CommandError(f"{layout.name} cannot be taken down from here. {orphan_here.why_not}")
     try:
         transitions.move_layout(
             layout,

@@ -55,8 +55,8 @@ class PollAnswer:
         if self.error is not None:
             raise self.error
         assert self.ran is not None
-        asked = self.question
-        return job.polled(self.ran, asked.spool, asked.offset, asked.outputs)
+        request = self.question
+        return job.polled(self.ran, request.spool, request.offset, request.outputs)
 
 
 class Polls:
@@ -81,8 +81,8 @@ class Polls:
         self.drained = True
         host_queue.drain()
         with self._lock:
-            asked = sorted({*self._pending, *self._came})
-        messages.send_each(STEP, asked)
+            layout_ids = sorted({*self._pending, *self._came})
+        messages.send_each(STEP, layout_ids)
 
     def stop_serving(self) -> None:
         """No more steps; those that are under way are waited for."""
@@ -118,38 +118,42 @@ class Polls:
         """So long a poll waits for the job's end; that is told at once, samples by the way only then."""
         return max(wished, len(self._pending) / POLLS_PER_SECOND) if self.serves else wished
 
-    def submit_poll(self, layout_id: int, asked: PollRequest, shell: Shell) -> bool:
+    def submit_poll(self, layout_id: int, request: PollRequest, shell: Shell) -> bool:
         """True when the answer is here. Otherwise it comes, and then the layout is stepped."""
         with self._lock:
             if layout_id in self._came:
                 return True
-            known = self._pending.get(layout_id)
-            if known and known.attempt_id == asked.attempt_id:
+            pending = self._pending.get(layout_id)
+            if pending and pending.attempt_id == request.attempt_id:
                 return False
-            self._pending[layout_id] = asked
-        argv, limit_s = job.poll_command(asked.spool, asked.wait_s, asked.offset, asked.outputs)
-        root = asked.spool.root
+            self._pending[layout_id] = request
+        argv, limit_s = job.poll_command(
+            request.spool, request.wait_s, request.offset, request.outputs
+        )
+        root = request.spool.root
         if isinstance(shell, SshShell) and self.serves:
             try:
                 future = shell.submit(argv, root=root, timeout_s=limit_s)
             except BaseException:
                 self._pending.pop(layout_id, None)
                 raise
-            future.add_done_callback(lambda done: self._on_poll_end(layout_id, asked, done))
+            future.add_done_callback(
+                lambda future_done: self._on_poll_end(layout_id, request, future_done)
+            )
             return False
         try:
-            answer = PollAnswer(asked, shell.run(argv, root=root, timeout_s=limit_s))
+            answer = PollAnswer(request, shell.run(argv, root=root, timeout_s=limit_s))
         except Exception as error:
-            answer = PollAnswer(asked, error=error)
+            answer = PollAnswer(request, error=error)
         self._store_answer(layout_id, answer)
         return True
 
     def take_answer(self, layout_id: int, attempt_id: int) -> PollAnswer | None:
         """Answer of a poll of this attempt, once; None without a fresh one."""
         with self._lock:
-            found = self._came.pop(layout_id, None)
-        ours = found is not None and found.question.attempt_id == attempt_id and found.fresh
-        return found if ours else None
+            answer = self._came.pop(layout_id, None)
+        ours = answer is not None and answer.question.attempt_id == attempt_id and answer.fresh
+        return answer if ours else None
 
     def queue_if_answered(self, layout_id: int) -> None:
         """Queue the layout that was just stepped if an answer came meanwhile, and found it held."""
@@ -160,17 +164,19 @@ class Polls:
         with self._lock:
             if self._pending.get(layout_id) is answer.question:
                 del self._pending[layout_id]
-            self._came = {pk: one for pk, one in self._came.items() if one.fresh}
+            self._came = {pk: stored for pk, stored in self._came.items() if stored.fresh}
             self._came[layout_id] = answer
 
-    def _on_poll_end(self, layout_id: int, asked: PollRequest, done: Future[Ran]) -> None:
+    def _on_poll_end(self, layout_id: int, request: PollRequest, future: Future[Ran]) -> None:
         """On the loop's thread: nothing here may take its time."""
         # the loop ends, and so does the process
-        if done.cancelled():
+        if future.cancelled():
             self._pending.pop(layout_id, None)
             return
-        error = done.exception()
-        self._store_answer(layout_id, PollAnswer(asked, None if error else done.result(), error))
+        error = future.exception()
+        self._store_answer(
+            layout_id, PollAnswer(request, None if error else future.result(), error)
+        )
         self.queue_if_answered(layout_id)
 
 

@@ -46,8 +46,8 @@ def release_host(
         devices = layout.host.devices.select_for_update(of=("self",)).filter(
             identity__in=identities
         )
-        taken = list(devices.filter(spare=True))
-        names = ", ".join(device.name for device in taken) or "none"
+        devices_lost = list(devices.filter(spare=True))
+        names = ", ".join(device.name for device in devices_lost) or "none"
         _end_layout(layout, f"{who} released {layout.host}; no longer spare: {names}")
         devices.update(spare=False)
         chain.add_entry(
@@ -58,7 +58,7 @@ def release_host(
             subject=f"host {layout.host}",
             details={"layout": layout.name, "not_blank": sorted(identities)},
         )
-    return taken
+    return devices_lost
 
 
 def request_release(layout: Layout, typed: str, user: AbstractBaseUser | AnonymousUser) -> HostTask:

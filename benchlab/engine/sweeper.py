@@ -73,17 +73,17 @@ def sweep_once(*, plans: bool = True) -> list[int]:
     A broker that fails once is asked no more in this round: what is left is due again by itself.
     """
     beats.beat()
-    sent = claim_due(due_layouts(), STEP_AGAIN_S)
+    layout_ids = claim_due(due_layouts(), STEP_AGAIN_S)
     lost = (
-        messages.send_each(commands.STEP, sent)
+        messages.send_each(commands.STEP, layout_ids)
         or messages.send_each(host_tasks.PERFORM, host_tasks.due_tasks())
         or messages.send_each(package_installs.ADVANCE, package_installs.due_installs())
     )
     if plans and not lost:
         late = claim_due(unplanned_drafts(), commands.PLAN_AGAIN_S)
         messages.send_each(commands.PLAN, late)
-        sent += late
-    return sent
+        layout_ids += late
+    return layout_ids
 
 
 def step_all_now() -> None:
@@ -122,11 +122,11 @@ def claim_due(ids: Iterable[int], seconds: float) -> list[int]:
     Of two sweepers one gets each, and a worker that is behind is not sent the same layout again every second.
     """
     with transaction.atomic():
-        wanted = list(ids)
-        free = _locked(Layout.objects.filter(_time_has_come(), pk__in=wanted))
+        candidates = list(ids)
+        free = _locked(Layout.objects.filter(_time_has_come(), pk__in=candidates))
         again = timezone.now() + timedelta(seconds=seconds)
         Layout.objects.filter(pk__in=free).update(next_step_at=again)
-    return [pk for pk in wanted if pk in free]
+    return [pk for pk in candidates if pk in free]
 
 
 def _locked(rows: QuerySet[Layout]) -> set[int]:

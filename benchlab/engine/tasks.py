@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A step of one layout, short and idempotent, and the Celery tasks: an id, one step, done.
 
-A step loads the scene, decides and acts; then the database says when to look again. A killed worker loses nothing but
-time: the next step reads the phase from the database, the truth from the host, and goes on from there. Lost messages
-are sent again by the sweeper.
+A step loads the layout's state, decides, acts and stores when the next one is due. A killed worker loses nothing but
+time: the next step reads the phase from the database and the facts from the host, and goes on from there. The sweeper
+sends lost messages again.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def _step_once(layout_id: int, until: float) -> _Next:
 def _log_ids(rows: StepRows) -> log_context.Ids:
     """For the log's lines of a step."""
     layout, attempt = rows.layout, rows.attempt
-    known = {"campaign": layout.campaign_id, "host": layout.host_id, "layout": layout.pk}
-    return {**known, "run": attempt.run_id, "attempt": attempt.pk} if attempt else known
+    row_ids = {"campaign": layout.campaign_id, "host": layout.host_id, "layout": layout.pk}
+    return {**row_ids, "run": attempt.run_id, "attempt": attempt.pk} if attempt else row_ids
 
 
 def _has_running_attempt(rows: StepRows) -> bool:
@@ -124,10 +124,10 @@ def _decide_and_act(rows: StepRows) -> float | None:
     if way is None or decide is None:
         return None
     decided: Decision = Nothing()
-    scene = load_state.load_state(rows)
+    state = load_state.load_state(rows)
     try:
-        scene = load_state.with_poll(scene, rows)
-        decided = decide(scene)
+        state = load_state.with_poll(state, rows)
+        decided = decide(state)
         delay = _carry_out(way, decided, rows)
     except (transitions.Moved, OperationalError, InterfaceError):
         # The database's trouble (a deadlock, a full disk, a restart) says nothing of the layout, whose job goes on:
@@ -137,7 +137,7 @@ def _decide_and_act(rows: StepRows) -> float | None:
         return _carry_out(way, Wait(BUSY_S, str(error)), rows)
     except AgentError as error:
         ssh_access.record_trouble(layout.host, error)
-        after, host = load_state.after_failure(scene, rows), str(layout.host)
+        after, host = load_state.after_failure(state, rows), str(layout.host)
         return _carry_out(
             way, failed.decide_after_refusal(after, host, error.reason, str(error), decided), rows
         )
@@ -145,7 +145,7 @@ def _decide_and_act(rows: StepRows) -> float | None:
         log.exception("layout %s in %s", layout.pk, layout.phase)
         text = "".join(traceback.format_exception_only(error)).strip()
         return _carry_out(
-            way, failed.decide_after_crash(load_state.after_failure(scene, rows), text), rows
+            way, failed.decide_after_crash(load_state.after_failure(state, rows), text), rows
         )
     if layout.trouble:
         transitions.store_later(layout, trouble="")

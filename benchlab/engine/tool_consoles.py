@@ -53,8 +53,8 @@ class Console:
         ran = job.run_short(shell, trial)
         if ran.exit_code == 0:
             return ""
-        said = (ran.stderr or ran.stdout).decode("utf-8", "replace").replace("\0", "").strip()
-        return f"{' '.join(trial.argv)} refuses these options: {said[-1000:]}"
+        message = (ran.stderr or ran.stdout).decode("utf-8", "replace").replace("\0", "").strip()
+        return f"{' '.join(trial.argv)} refuses these options: {message[-1000:]}"
 
     def begin(
         self,

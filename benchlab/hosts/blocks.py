@@ -125,14 +125,14 @@ def _layout_of(device: BlockDevice, graph: Graph, names: LayoutNames) -> str:
     # md writes "host:name" into its superblocks.
     labels = [signature.label.rpartition(":")[2] for signature in device.signatures]
     owner = graph.facts.members.get(device.name, "").partition(" ")[2]
-    found = first_layout_name(
+    name_found = first_layout_name(
         [device.path, *device.links, *device.mounts, device.label, *labels, owner]
     )
-    given = [s.uuid for s in device.signatures if s.type == "LVM2_member"]
-    if found or not (given or device.name in graph.facts.bcache):
-        return found
+    uuids = [s.uuid for s in device.signatures if s.type == "LVM2_member"]
+    if name_found or not (uuids or device.name in graph.facts.bcache):
+        return name_found
     for name in sorted(names.holding | names.past):
-        if graph.is_our_bcache(device.name, name) or any(is_uuid_of(one, name) for one in given):
+        if graph.is_our_bcache(device.name, name) or any(is_uuid_of(uuid, name) for uuid in uuids):
             return name
     return ""
 
@@ -140,8 +140,8 @@ def _layout_of(device: BlockDevice, graph: Graph, names: LayoutNames) -> str:
 def first_layout_name(texts: Iterable[str]) -> str:
     """The first layout's name in paths, labels and names of groups; "" when there is none."""
     words = (word for text in texts for word in text.split("/"))
-    found = ((word, match[0]) for word in words if (match := NAME.match(word)))
-    return next((name for word, name in found if has_layout_name(word, name)), "")
+    candidates = ((word, match[0]) for word in words if (match := NAME.match(word)))
+    return next((name for word, name in candidates if has_layout_name(word, name)), "")
 
 
 def _is_empty_slot(device: BlockDevice) -> bool:

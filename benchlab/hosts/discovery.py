@@ -84,8 +84,10 @@ class FactsProvider(Protocol):
 @cache
 def _facts_provider(access: str) -> FactsProvider:
     """The module `host_facts` of the room that knows the tool."""
-    found = {one.ACCESS: cast(FactsProvider, one) for one in app_modules.named("host_facts")}
-    return found[access]
+    providers = {
+        module.ACCESS: cast(FactsProvider, module) for module in app_modules.named("host_facts")
+    }
+    return providers[access]
 
 
 def read_current_facts(shell: Shell) -> HostFacts:
@@ -105,11 +107,11 @@ def missing_program(kind: str, options: Mapping[str, Any], facts: HostFacts) -> 
 
 def facts_of(snapshot: FactSnapshot) -> HostFacts:
     """Structured once for each object: a step asks for them several times, and they may be long."""
-    kept: tuple[Any, HostFacts] | None = snapshot.__dict__.get("_structured")
-    if kept is None or kept[0] is not snapshot.facts:
-        kept = snapshot.facts, _converter.structure(snapshot.facts, HostFacts)
-        snapshot.__dict__["_structured"] = kept
-    return kept[1]
+    cached: tuple[Any, HostFacts] | None = snapshot.__dict__.get("_structured")
+    if cached is None or cached[0] is not snapshot.facts:
+        cached = snapshot.facts, _converter.structure(snapshot.facts, HostFacts)
+        snapshot.__dict__["_structured"] = cached
+    return cached[1]
 
 
 def _facts_at(snapshot_id: int) -> HostFacts:
@@ -129,8 +131,8 @@ def all_last_facts(hosts: Iterable[Host]) -> dict[int, HostFacts]:
     """The same by host, without those of which there is none. One query."""
     rows = FactSnapshot.objects.filter(host__in=[host.pk for host in hosts])
     newest = rows.order_by("host_id", "-pk").distinct("host_id")
-    found = {row.host_id: _structured_or_none(row) for row in newest}
-    return {pk: facts for pk, facts in found.items() if facts is not None}
+    facts_by_host = {row.host_id: _structured_or_none(row) for row in newest}
+    return {pk: facts for pk, facts in facts_by_host.items() if facts is not None}
 
 
 def _structured_or_none(snapshot: FactSnapshot) -> HostFacts | None:
@@ -152,10 +154,10 @@ def store_facts(host: Host, facts: HostFacts) -> FactSnapshot:
 
 def _mark_answered(host: Host) -> None:
     """First of all, and it holds the row: with two readers at a time a snapshot could be kept twice."""
-    told = {"seen_at": timezone.now(), "trouble": "", "trouble_text": ""}
-    if not Host.objects.filter(pk=host.pk).update(**told):
+    fields = {"seen_at": timezone.now(), "trouble": "", "trouble_text": ""}
+    if not Host.objects.filter(pk=host.pk).update(**fields):
         raise Host.DoesNotExist
-    for name, value in told.items():
+    for name, value in fields.items():
         setattr(host, name, value)
 
 
@@ -176,25 +178,25 @@ def _store_snapshot(host: Host, plain: dict[str, Any]) -> FactSnapshot:
 def _sync_devices(host: Host, facts: HostFacts) -> None:
     """Device rows follow identity, so a disk keeps its role when the kernel renames it. However many changed, they
     are stored at once."""
-    seen: dict[str, list[BlockDevice]] = {}
+    devices_by_identity: dict[str, list[BlockDevice]] = {}
     for device in filter(blocks.is_whole, facts.devices):
-        seen.setdefault(device.identity[:255], []).append(device)
+        devices_by_identity.setdefault(device.identity[:255], []).append(device)
     holding = host.layouts.holding().only("host", "tag").order_by().first()
     layout = holding.name if holding else NO_LAYOUT
-    known = {row.identity: row for row in host.devices.all()}
-    told = {
+    rows = {row.identity: row for row in host.devices.all()}
+    values = {
         identity: _device_values(_preferred_path(devices), facts, layout)
-        for identity, devices in seen.items()
+        for identity, devices in devices_by_identity.items()
     }
-    for identity, row in known.items():
-        if row.present and identity not in seen:
-            told[identity] = {name: getattr(row, name) for name in DEVICE_FIELDS} | {
+    for identity, row in rows.items():
+        if row.present and identity not in devices_by_identity:
+            values[identity] = {name: getattr(row, name) for name in DEVICE_FIELDS} | {
                 "present": False
             }
     changed = [
         Device(host=host, identity=identity, **fields)
-        for identity, fields in told.items()
-        if identity not in known or _differs(known[identity], fields)
+        for identity, fields in values.items()
+        if identity not in rows or _differs(rows[identity], fields)
     ]
     # These fields alone: what a person said of the disk meanwhile stays.
     Device.objects.bulk_create(
@@ -239,12 +241,12 @@ def _in_use(device: BlockDevice, facts: HostFacts, layout: str) -> str:
 
 def _join_reasons(reasons: list[str], most: int) -> str:
     """As many whole reasons as fit into `most` characters; the first always comes, cut if it must be."""
-    said = reasons[0][:most] if reasons else ""
+    text = reasons[0][:most] if reasons else ""
     for reason in reasons[1:]:
-        if len(said) + len(reason) + 2 > most:
+        if len(text) + len(reason) + 2 > most:
             break
-        said += f"; {reason}"
-    return said
+        text += f"; {reason}"
+    return text
 
 
 def _to_json(facts: HostFacts) -> dict[str, Any]:

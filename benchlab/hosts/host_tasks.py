@@ -149,13 +149,13 @@ def next_in_turn() -> int | None:
     waiting = still_open.filter(started_at=None).values("host__team").annotate(oldest=Min("pk"))
     seats = _running_by_team(still_open)
     turns = [(seats[row["host__team"]], row["oldest"]) for row in waiting]
-    taken, oldest = min(turns, default=(MAX_AT_ONCE_OF_TEAM, 0))
-    return oldest if taken < MAX_AT_ONCE_OF_TEAM else None
+    running, oldest = min(turns, default=(MAX_AT_ONCE_OF_TEAM, 0))
+    return oldest if running < MAX_AT_ONCE_OF_TEAM else None
 
 
 def _running_by_team(still_open: QuerySet[HostTask]) -> Counter[int]:
-    taken = still_open.filter(started_at__isnull=False)
-    return Counter(taken.values_list("host__team", flat=True))
+    running = still_open.filter(started_at__isnull=False)
+    return Counter(running.values_list("host__team", flat=True))
 
 
 def _locked_row(pk: int) -> HostTask | None:
@@ -242,10 +242,10 @@ class TaskView:
     @property
     def text(self) -> str:
         kind = KINDS[self.row.kind]
-        said = (
+        template = (
             kind.in_progress if not self.over else kind.failed if self.row.error else kind.succeeded
         )
-        return said.format(host=self.row.host.name)
+        return template.format(host=self.row.host.name)
 
     @property
     def error(self) -> str:
@@ -253,12 +253,12 @@ class TaskView:
         return "" if self.row.error == self.row.host.trouble_text else self.row.error
 
 
-def host_task_view(host: Host, asked: str | None, *kinds: str) -> TaskView | None:
+def host_task_view(host: Host, task_id: str | None, *kinds: str) -> TaskView | None:
     """On a page of the host: the task that its address names (?task=), else the newest of these kinds that goes on."""
     rows = host.tasks.filter(kind__in=kinds).select_related("host", "by")
     row = None
-    if (wanted := parse_row_id(asked)) is not None:
-        row = rows.filter(pk=wanted).first()
+    if (pk := parse_row_id(task_id)) is not None:
+        row = rows.filter(pk=pk).first()
         if row and row.ended_at and timezone.now() - row.ended_at > SHOWN_FOR:
             row = None
     row = row or rows.filter(ended_at=None).first()
@@ -266,13 +266,13 @@ def host_task_view(host: Host, asked: str | None, *kinds: str) -> TaskView | Non
 
 
 def user_task_view(
-    user: AbstractBaseUser | AnonymousUser, asked: str | None, kind: str
+    user: AbstractBaseUser | AnonymousUser, task_id: str | None, kind: str
 ) -> TaskView | None:
     """On a page of something else: the task of any host of the user's that its address names (?task=)."""
-    if (wanted := parse_row_id(asked)) is None:
+    if (pk := parse_row_id(task_id)) is None:
         return None
     rows = HostTask.objects.for_user(user).select_related("host", "by")
-    row = rows.filter(pk=wanted, kind=kind).first()
+    row = rows.filter(pk=pk, kind=kind).first()
     return task_view(row) if row else None
 
 

@@ -32,11 +32,11 @@ class RotationResult:
 
 
 def rotate_secrets() -> RotationResult:
-    done = RotationResult()
+    result = RotationResult()
     for model, field_name, renew in SECRET_FIELDS:
         for pk in list(model._default_manager.order_by("pk").values_list("pk", flat=True)):
-            _renew_row(done, model, pk, field_name, renew)
-    return done
+            _renew_row(result, model, pk, field_name, renew)
+    return result
 
 
 def unreadable_credentials() -> list[str]:
@@ -51,7 +51,7 @@ def unreadable_credentials() -> list[str]:
 
 
 def _renew_row(
-    done: RotationResult, model: type[Model], pk: int, name: str, renew: Callable[[Any], Any]
+    result: RotationResult, model: type[Model], pk: int, name: str, renew: Callable[[Any], Any]
 ) -> None:
     with transaction.atomic():
         row = model._default_manager.select_for_update().filter(pk=pk).first()
@@ -62,14 +62,14 @@ def _renew_row(
         try:
             new = renew(old)
         except vault.VaultError as error:
-            done.lost.append(f"{model._meta.verbose_name} {pk} ({row}): {error}")
+            result.lost.append(f"{model._meta.verbose_name} {pk} ({row}): {error}")
             return
         if new == old:
-            done.already += 1
+            result.already += 1
             return
         setattr(row, name, new)
         row.save(update_fields=[name])
-        done.renewed += 1
+        result.renewed += 1
 
 
 def _renew_bytes(sealed: Any) -> bytes:

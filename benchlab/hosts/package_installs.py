@@ -54,8 +54,8 @@ def missing_programs(host: Host, needs: Iterable[Need] | None = None) -> package
 def offered_programs(host: Host) -> packages.MissingPrograms:
     """Programs that the host's page offers: of all that any layer or tool uses, what a known package brings."""
     lacking = missing_programs(host)
-    known = tuple(one for one in lacking.programs if one.package)
-    return packages.MissingPrograms(known, lacking.command)
+    programs = tuple(program for program in lacking.programs if program.package)
+    return packages.MissingPrograms(programs, lacking.command)
 
 
 def install_command(host: Host, chosen: Iterable[str]) -> tuple[str, ...]:
@@ -63,10 +63,10 @@ def install_command(host: Host, chosen: Iterable[str]) -> tuple[str, ...]:
     facts, names = discovery.last_facts(host), list(dict.fromkeys(chosen))
     if facts is None:
         raise HostsError(f"{host.name} was not read yet: read its facts first.")
-    known = missing_programs(host).packages
-    if strange := [name for name in names if name not in known]:
+    available = missing_programs(host).packages
+    if strange := [name for name in names if name not in available]:
         raise HostsError(
-            f"{host.name} misses no package {', '.join(strange)}; it misses {', '.join(known) or 'none'}."
+            f"{host.name} misses no package {', '.join(strange)}; it misses {', '.join(available) or 'none'}."
         )
     if not names:
         raise HostsError("No package was chosen.")
@@ -201,12 +201,12 @@ def _store_result(row: PackageInstall, polled: job.Polled, shell: Shell) -> None
     ]
     trouble = ""
     if polled.state is not job.State.EXITED or polled.exit_code != 0:
-        said = f"It ended with exit code {polled.exit_code} ({polled.state})."
-        trouble = f"{said} {packages.why(output)}".strip()
+        message = f"It ended with exit code {polled.exit_code} ({polled.state})."
+        trouble = f"{message} {packages.why(output)}".strip()
     # The facts first: whoever sees that it is over sees what it changed.
     discovery.read_facts(row.host, shell)
-    left = missing_programs(row.host).packages
-    if not trouble and (still := [name for name in row.packages if name in left]):
+    missing = missing_programs(row.host).packages
+    if not trouble and (still := [name for name in row.packages if name in missing]):
         verb = "is" if len(still) == 1 else "are"
         trouble = f"The installer succeeded, but {', '.join(still)} {verb} still missing."
     _end_install(row, exit_code=polled.exit_code, output=output, trouble=trouble)

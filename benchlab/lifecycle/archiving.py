@@ -19,16 +19,16 @@ AT_REST = (LayoutPhase.DRAFT, LayoutPhase.DONE)
 @transaction.atomic
 def archive(row: Any, by: AbstractBaseUser | AnonymousUser) -> None:
     """Twice is as once. Raises Refused: it runs."""
-    there = lock_row(row)
-    if going := working_layout(there):
+    current = lock_row(row)
+    if going := working_layout(current):
         raise Refused(
             f"It is not over: {going.name} ({going.get_phase_display()}) still stands on {going.host}. "
             "Archive it when it has ended, or cancel it first."
         )
-    if there.archived_at is None:
-        there.archived_at, there.archived_by = timezone.now(), by.get_username()
-        there.save(update_fields=["archived_at", "archived_by"])
-    row.archived_at, row.archived_by = there.archived_at, there.archived_by
+    if current.archived_at is None:
+        current.archived_at, current.archived_by = timezone.now(), by.get_username()
+        current.save(update_fields=["archived_at", "archived_by"])
+    row.archived_at, row.archived_by = current.archived_at, current.archived_by
 
 
 def restore_row(row: Any) -> None:
@@ -45,7 +45,7 @@ def working_layout(row: Any) -> Layout | None:
 
 def lock_row(row: Any) -> Any:
     """As it is now, until the transaction ends; whoever starts or uses it waits. Raises Refused: it was deleted."""
-    there = noun_of(row).model.objects.select_for_update().filter(pk=row.pk).first()
-    if there is None:
+    current = noun_of(row).model.objects.select_for_update().filter(pk=row.pk).first()
+    if current is None:
         raise Refused("It was deleted in the meantime.")
-    return there
+    return current

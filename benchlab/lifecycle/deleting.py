@@ -38,27 +38,27 @@ def delete_phrase(row: Any) -> str:
 @transaction.atomic
 def delete(row: Any, by: Person, typed: str = "") -> None:
     """Raises Refused: it is used, it runs, its disks are not proven blank, or something else was typed."""
-    there = archiving.lock_row(row)
-    if uses := tuple(find_uses(there)):
+    current = archiving.lock_row(row)
+    if uses := tuple(find_uses(current)):
         raise Refused("It cannot be deleted now.", uses)
-    wanted = delete_phrase(there)
-    if wanted and not plan_view.is_agreed(typed, wanted):
-        raise Refused(f"Nothing was done. Type “{wanted}” to confirm.")
-    there.deleted_at, there.deleted_by = timezone.now(), by.get_username()
-    there.save(update_fields=["deleted_at", "deleted_by"])
+    expected = delete_phrase(current)
+    if expected and not plan_view.is_agreed(typed, expected):
+        raise Refused(f"Nothing was done. Type “{expected}” to confirm.")
+    current.deleted_at, current.deleted_by = timezone.now(), by.get_username()
+    current.save(update_fields=["deleted_at", "deleted_by"])
 
 
 @transaction.atomic
 def bring_back(row: Any) -> str:
     """As it was, with what its runs refer to. What is to be said of it. Raises Refused: it is there, or it goes."""
     noun = noun_of(row)
-    there = noun.model.even_deleted.select_for_update().filter(pk=row.pk).first()
-    if there is None or there.going_at is not None:
+    current = noun.model.even_deleted.select_for_update().filter(pk=row.pk).first()
+    if current is None or current.going_at is not None:
         raise Refused("It is being removed for good: it cannot be brought back any more.")
-    if there.deleted_at is None:
+    if current.deleted_at is None:
         raise Refused("It is not deleted.")
-    said = [_undelete(there), *(_undelete(one) for one in _deleted_parts(there))]
-    return " ".join(filter(None, said))
+    messages = [_undelete(current), *(_undelete(part) for part in _deleted_parts(current))]
+    return " ".join(filter(None, messages))
 
 
 def _undelete(row: Any) -> str:
@@ -66,8 +66,8 @@ def _undelete(row: Any) -> str:
     noun, before = noun_of(row), row.name
     # campaigns may have the same name
     if noun.kind != "campaign":
-        taken = set(noun.model.objects.filter(team=row.team_id).values_list("name", flat=True))
-        row.name = free_name(row.name, taken)
+        names = set(noun.model.objects.filter(team=row.team_id).values_list("name", flat=True))
+        row.name = free_name(row.name, names)
     row.deleted_at, row.deleted_by = None, ""
     row.save(update_fields=["name", "deleted_at", "deleted_by"])
     if row.name == before:
@@ -79,11 +79,11 @@ def _deleted_parts(row: Any) -> Iterator[Any]:
     if not isinstance(row, Campaign):
         return
     for noun in (NOUNS["topology"], NOUNS["workload"]):
-        gone = noun.model.even_deleted.exclude(deleted_at=None).select_for_update()
+        deleted = noun.model.even_deleted.exclude(deleted_at=None).select_for_update()
         used = Q(pk__in=row.runs.order_by().values(noun.kind))
         if noun.kind == "topology":
             used |= Q(pk__in=row.layouts.order_by().values("topology"))
-        yield from gone.filter(used)
+        yield from deleted.filter(used)
 
 
 def find_uses(row: Any) -> Iterator[Use]:
@@ -95,12 +95,12 @@ def find_uses(row: Any) -> Iterator[Use]:
     using = Q(Exists(Run.objects.filter(**{kind: row.pk}, campaign=OuterRef("pk"))))
     if kind == "topology":
         using |= Q(Exists(Layout.objects.filter(topology=row.pk, campaign=OuterRef("pk"))))
-    found = list(Campaign.objects.filter(using)[: MAX_NAMED + 1])
-    for campaign in found[:MAX_NAMED]:
+    campaigns = list(Campaign.objects.filter(using)[: MAX_NAMED + 1])
+    for campaign in campaigns[:MAX_NAMED]:
         yield Use(
             "It is used in the campaign", str(campaign), NOUNS["campaign"].detail_url(campaign.pk)
         )
-    if len(found) > MAX_NAMED:
+    if len(campaigns) > MAX_NAMED:
         yield Use("and in others")
 
 
@@ -109,8 +109,8 @@ def _campaign_uses(campaign: Campaign) -> Iterator[Use]:
     url = NOUNS["campaign"].detail_url(campaign.pk)
     for layout in layouts:
         if layout.phase not in archiving.AT_REST:
-            says = f"{layout.topology} on {layout.host} is {layout.get_phase_display()}: cancel it first"
-            yield Use(f"{says}, on", f"the page of {campaign}", url)
+            text = f"{layout.topology} on {layout.host} is {layout.get_phase_display()}: cancel it first"
+            yield Use(f"{text}, on", f"the page of {campaign}", url)
     over = [layout for layout in layouts if layout.phase == LayoutPhase.DONE]
     yield from _unproven_disks(over)
     yield from _orphan_uses(over)
@@ -119,14 +119,14 @@ def _campaign_uses(campaign: Campaign) -> Iterator[Use]:
 def _unproven_disks(layouts: list[Layout]) -> Iterator[Use]:
     """Of layouts that were let go as they were: their plan tells what to take down, should a disk come back."""
     touched = StepLog.objects.filter(kind=StepLog.Kind.APPLY, layout__in=layouts)
-    done = set(touched.values_list("layout", flat=True))
+    built = set(touched.values_list("layout", flat=True))
     for layout in layouts:
-        if layout.pk not in done or layout.facts_after_id is not None:
+        if layout.pk not in built or layout.facts_after_id is not None:
             continue
         disks = release.touched_devices(layout).filter(spare=False)
         if names := ", ".join(disk.name for disk in disks):
-            says = f"{layout.name} was released before its disks were proven blank ({names}): mark them spare again on"
-            yield _host_use(says, layout.host)
+            text = f"{layout.name} was released before its disks were proven blank ({names}): mark them spare again on"
+            yield _host_use(text, layout.host)
 
 
 def _orphan_uses(layouts: list[Layout]) -> Iterator[Use]:
@@ -141,5 +141,5 @@ def _orphan_uses(layouts: list[Layout]) -> Iterator[Use]:
                 yield _host_use(f"Something of {orphan.name} is still there: take it down on", host)
 
 
-def _host_use(says: str, host: Host) -> Use:
-    return Use(says, f"the page of {host}", reverse("host-detail", args=[host.pk]))
+def _host_use(text: str, host: Host) -> Use:
+    return Use(text, f"the page of {host}", reverse("host-detail", args=[host.pk]))

@@ -43,8 +43,8 @@ class Losses:
 
 def count_losses(row: Any) -> Losses:
     if not isinstance(row, Campaign):
-        return Losses([one for one in _comment_losses(row) if one.number], [], [])
-    counted = [one for one in (*_campaign_losses(row), *_comment_losses(row)) if one.number]
+        return Losses([loss for loss in _comment_losses(row) if loss.number], [], [])
+    counted = [loss for loss in (*_campaign_losses(row), *_comment_losses(row)) if loss.number]
     return Losses(counted, _saved_views(row), _guest_links(row))
 
 
@@ -93,9 +93,11 @@ def _guest_links(row: Campaign) -> list[str]:
     still_open = Share.objects.filter(
         team=row.team_id, revoked_at=None, expires_at__gt=timezone.now()
     )
-    return [f"{one.get_kind_display()}: {one}" for one in still_open if _shows_campaign(one, row)][
-        :MAX_NAMED
-    ]
+    return [
+        f"{share.get_kind_display()}: {share}"
+        for share in still_open
+        if _shows_campaign(share, row)
+    ][:MAX_NAMED]
 
 
 def _shows_campaign(share: Share, row: Campaign) -> bool:

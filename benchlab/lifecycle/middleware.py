@@ -25,10 +25,10 @@ class DeletedRowMiddleware(MiddlewareMixin):
             return render(request, "lifecycle/raw_removed.html", {"said": error}, status=410)
         if not isinstance(error, Http404) or not request.user.is_authenticated:
             return None
-        found = _requested_row(request)
-        if found is None:
+        deleted = _requested_row(request)
+        if deleted is None:
             return None
-        context = {"deleted": found, "kind": noun_of(found.row).kind}
+        context = {"deleted": deleted, "kind": noun_of(deleted.row).kind}
         return render(request, "410.html", context, status=410)
 
 

@@ -34,8 +34,8 @@ class Noun:
 
 
 NOUNS: Mapping[str, Noun] = {
-    one.kind: one
-    for one in (
+    noun.kind: noun
+    for noun in (
         Noun("campaign", Campaign, "question"),
         Noun("topology", Topology, "description"),
         Noun("workload", Workload),
@@ -44,7 +44,7 @@ NOUNS: Mapping[str, Noun] = {
 
 
 def noun_of(row: Any) -> Noun:
-    return next(one for one in NOUNS.values() if isinstance(row, one.model))
+    return next(noun for noun in NOUNS.values() if isinstance(row, noun.model))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,21 +34,21 @@ SWEEP_BUDGET_S = 20.0
 
 def purge_due() -> int:
     """Purge what is due, as far as the time goes; the number of batches. Several at once take different rows."""
-    until, done = time.monotonic() + SWEEP_BUDGET_S, 0
+    until, batches = time.monotonic() + SWEEP_BUDGET_S, 0
     # campaigns first: the others are what their runs refer to
     for noun in NOUNS.values():
         tried: set[int] = set()
         while time.monotonic() < until and _purge_batch(noun.model, tried):
-            done += 1
-    return done
+            batches += 1
+    return batches
 
 
 @transaction.atomic
-def _purge_batch(model: Any, kept: set[int]) -> bool:
+def _purge_batch(model: Any, skipped: set[int]) -> bool:
     """A part of one row that is due. False: there is no such. `kept`: those that cannot go now, which it adds to."""
     row = (
         due_rows(model)
-        .exclude(pk__in=kept)
+        .exclude(pk__in=skipped)
         .select_for_update(skip_locked=True, of=("self",))
         .first()
     )
@@ -56,7 +56,7 @@ def _purge_batch(model: Any, kept: set[int]) -> bool:
         return False
     if archiving.working_layout(row) or (row.going_at is None and any(deleting.find_uses(row))):
         # Something was found on a host since: its record stays until that is taken down.
-        kept.add(row.pk)
+        skipped.add(row.pk)
     elif row.going_at is None:
         _begin_removal(row)
     elif not (isinstance(row, Campaign) and _remove_part(row)):
@@ -72,8 +72,8 @@ def due_rows(model: Any) -> QuerySet[Any]:
         rows = rows.filter(~Exists(Run.objects.filter(**{kind: OuterRef("pk")})))
         if kind == "topology":
             rows = rows.filter(~Exists(Layout.objects.filter(topology=OuterRef("pk"))))
-    found: QuerySet[Any] = rows.order_by("deleted_at", "pk")
-    return found
+    ordered: QuerySet[Any] = rows.order_by("deleted_at", "pk")
+    return ordered
 
 
 def _begin_removal(row: Any) -> None:
@@ -143,6 +143,6 @@ def _delete_some(rows: QuerySet[Any], most: int) -> bool:
 
 def _drop_if_empty(view: SavedView, campaign: int) -> None:
     """A saved comparison of which nothing is left; one that has other campaigns lost a line."""
-    wanted = set(request_params.line_filter(QueryDict(view.query)).campaigns)
-    if campaign in wanted and not Campaign.even_deleted.filter(pk__in=wanted).exists():
+    campaign_ids = set(request_params.line_filter(QueryDict(view.query)).campaigns)
+    if campaign in campaign_ids and not Campaign.even_deleted.filter(pk__in=campaign_ids).exists():
         view.delete()

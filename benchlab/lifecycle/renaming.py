@@ -15,32 +15,36 @@ from benchlab.lifecycle.nouns import Refused, noun_of
 UNIQUE_FIELDS = ("team", "deleted_at")
 
 
-def rename(row: Any, before: Mapping[str, str], wanted: Mapping[str, str]) -> str:
+def rename(row: Any, before: Mapping[str, str], new_values: Mapping[str, str]) -> str:
     """`before`: what the person saw; `wanted`: what they want instead. What was done, as the audit log has it.
 
     Raises Refused when it is not as they saw it, and ValidationError for a name that cannot be.
     """
     noun = noun_of(row)
     old = {name: getattr(row, name) for name in noun.editable_fields}
-    for name, value in wanted.items():
+    for name, value in new_values.items():
         setattr(row, name, value)
     try:
         row.full_clean(
             exclude=[
-                one.name for one in row._meta.fields if one.name not in (*UNIQUE_FIELDS, *wanted)
+                field.name
+                for field in row._meta.fields
+                if field.name not in (*UNIQUE_FIELDS, *new_values)
             ]
         )
-        asked = noun.model.objects.filter(pk=row.pk, **{name: before[name] for name in wanted})
-        done = asked.update(**wanted)
+        unchanged = noun.model.objects.filter(
+            pk=row.pk, **{name: before[name] for name in new_values}
+        )
+        updated = unchanged.update(**new_values)
     except ValidationError as error:
         _restore_values(row, old)
         raise ValidationError(_name_errors(error)) from None
-    if not done:
+    if not updated:
         row.refresh_from_db(fields=list(noun.editable_fields))
         raise Refused(
             f"Somebody was faster: it is called “{row.name}” now. Nothing was changed; what you typed is still here."
         )
-    return f"{describe_row(row)}{_describe_change(old, wanted)}"
+    return f"{describe_row(row)}{_describe_change(old, new_values)}"
 
 
 def _restore_values(row: Any, old: Mapping[str, str]) -> None:
@@ -51,12 +55,12 @@ def _restore_values(row: Any, old: Mapping[str, str]) -> None:
 
 def _name_errors(error: ValidationError) -> dict[str, list[str]]:
     """A name that is taken is told of the name, not of the row."""
-    told = error.message_dict
-    taken = told.pop("__all__", [])
-    return told | {"name": told.get("name", []) + taken} if taken else told
+    messages = error.message_dict
+    row_errors = messages.pop("__all__", [])
+    return messages | {"name": messages.get("name", []) + row_errors} if row_errors else messages
 
 
 def _describe_change(old: Mapping[str, str], new: Mapping[str, str]) -> str:
-    said = former_name(old["name"], new.get("name", old["name"]))
+    text = former_name(old["name"], new.get("name", old["name"]))
     others = [name for name in new if name != "name" and new[name] != old[name]]
-    return said + "".join(f"; another {name}" for name in others)
+    return text + "".join(f"; another {name}" for name in others)

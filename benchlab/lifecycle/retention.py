@@ -35,12 +35,12 @@ SWEEP_BUDGET_S = 20.0
 
 def remove_due_output() -> int:
     """Remove what is due by the teams' rules, as far as the time goes; returns the number of batches."""
-    until, done = time.monotonic() + SWEEP_BUDGET_S, 0
+    until, batches = time.monotonic() + SWEEP_BUDGET_S, 0
     for team in Team.objects.exclude(keep_raw_days=None):
         for campaign in due_campaigns(team):
             while time.monotonic() < until and _remove_batch(campaign, team.keep_raw_days or 0):
-                done += 1
-    return done
+                batches += 1
+    return batches
 
 
 def due_campaigns(team: Team) -> Iterator[Campaign]:
@@ -53,32 +53,36 @@ def due_campaigns(team: Team) -> Iterator[Campaign]:
         .annotate(ended=Max("layouts__ended_at"))
         .filter(Q(ended__lte=limit) | Q(ended=None, created_at__lte=limit))
     )
-    wanted = _protected_campaigns(team)
-    yield from (row for row in rows.order_by("pk") if row.pk not in wanted)
+    protected = _protected_campaigns(team)
+    yield from (row for row in rows.order_by("pk") if row.pk not in protected)
 
 
 def _attempts_with_output(campaign: Any) -> QuerySet[Attempt]:
     """Attempts of which something is left."""
     own = Attempt.objects.filter(run__campaign=campaign, raw_removed_at=None)
-    of = {"attempt": OuterRef("pk")}
-    return own.filter(Exists(Artifact.objects.filter(**of)) | Exists(Series.objects.filter(**of)))
+    of_attempt = {"attempt": OuterRef("pk")}
+    return own.filter(
+        Exists(Artifact.objects.filter(**of_attempt)) | Exists(Series.objects.filter(**of_attempt))
+    )
 
 
 def _protected_campaigns(team: Team) -> set[int]:
     """Campaigns that a member starred, or a run of which, and those that guests can still see."""
     stars = Star.objects.filter(user__membership__team=team)
     runs = Run.objects.filter(campaign__team=team)
-    found = set(stars.filter(kind=Kind.CAMPAIGN).values_list("object_id", flat=True))
+    campaign_ids = set(stars.filter(kind=Kind.CAMPAIGN).values_list("object_id", flat=True))
     starred = stars.filter(kind=Kind.RUN).values("object_id")
-    found |= set(runs.filter(pk__in=starred).values_list("campaign", flat=True))
+    campaign_ids |= set(runs.filter(pk__in=starred).values_list("campaign", flat=True))
     for share in Share.objects.filter(team=team, revoked_at=None, expires_at__gt=timezone.now()):
         if share.kind == Share.Kind.RUN:
-            found |= set(runs.filter(pk=share.object_id or 0).values_list("campaign", flat=True))
+            campaign_ids |= set(
+                runs.filter(pk=share.object_id or 0).values_list("campaign", flat=True)
+            )
         elif share.kind in (Share.Kind.CAMPAIGN, Share.Kind.REPORT):
-            found.add(share.object_id or 0)
+            campaign_ids.add(share.object_id or 0)
         else:
-            found |= set(request_params.line_filter(QueryDict(share.query)).campaigns)
-    return found
+            campaign_ids |= set(request_params.line_filter(QueryDict(share.query)).campaigns)
+    return campaign_ids
 
 
 @transaction.atomic
@@ -89,11 +93,11 @@ def _remove_batch(campaign: Campaign, days: int) -> bool:
     )
     if not pks:
         return False
-    of = {"attempt__in": pks}
-    Artifact.objects.filter(**of).update(content=b"")
-    ArtifactPiece.objects.filter(**of).delete()
-    Series.objects.filter(**of).delete()
-    Strip.objects.filter(**of).delete()
+    of_attempts = {"attempt__in": pks}
+    Artifact.objects.filter(**of_attempts).update(content=b"")
+    ArtifactPiece.objects.filter(**of_attempts).delete()
+    Series.objects.filter(**of_attempts).delete()
+    Strip.objects.filter(**of_attempts).delete()
     Attempt.objects.filter(pk__in=pks).update(raw_removed_at=timezone.now(), raw_removed_after=days)
     if not _attempts_with_output(campaign).exists():
         _record_removal(campaign, days)

@@ -29,5 +29,5 @@ def _noun_paths(noun: Noun) -> Iterator[URLPattern]:
 
 urlpatterns = [
     path("deleted/", views.deleted_list, name="deleted-list"),
-    *(one for noun in NOUNS.values() for one in _noun_paths(noun)),
+    *(pattern for noun in NOUNS.values() for pattern in _noun_paths(noun)),
 ]

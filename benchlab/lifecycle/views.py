@@ -27,12 +27,12 @@ MAX_ROWS = 100
 DeletedEntry = tuple[Noun, DeletedRow]
 # By the word that the list's address has for each column.
 COLUMNS = {
-    "name": lists.key_column("Name", lambda one: str(one[1].row)),
-    "type": lists.key_column("Type", lambda one: one[1].noun),
-    "team": lists.key_column("Team", lambda one: str(one[1].row.team)),
-    "by": lists.key_column("Deleted by", lambda one: one[1].row.deleted_by),
-    "on": lists.key_column("On (UTC)", lambda one: one[1].row.deleted_at),
-    "until": lists.key_column("Until (UTC)", lambda one: one[1].until),
+    "name": lists.key_column("Name", lambda entry: str(entry[1].row)),
+    "type": lists.key_column("Type", lambda entry: entry[1].noun),
+    "team": lists.key_column("Team", lambda entry: str(entry[1].row.team)),
+    "by": lists.key_column("Deleted by", lambda entry: entry[1].row.deleted_by),
+    "on": lists.key_column("On (UTC)", lambda entry: entry[1].row.deleted_at),
+    "until": lists.key_column("Until (UTC)", lambda entry: entry[1].until),
     "actions": lists.SortColumn("Actions"),
 }
 
@@ -82,13 +82,13 @@ def rename(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     if not (form.is_bound and form.is_valid()):
         return _rename_page(request, noun, row, form)
     try:
-        done = renaming.rename(row, form.previous_values, form.new_values)
+        change = renaming.rename(row, form.previous_values, form.new_values)
     except ValidationError as error:
         form.add_error(None, ValidationError(error.message_dict))
         return _rename_page(request, noun, row, form)
     except Refused as refused:
         return _rename_page(request, noun, row, form, refused.why, 409)
-    request_notes.note_subject(request, row.team_id, done)
+    request_notes.note_subject(request, row.team_id, change)
     messages.success(request, f"It is called {row} now.")
     if request.htmx:  # type: ignore[attr-defined]
         answer = HttpResponse(status=204)
@@ -106,8 +106,8 @@ def _rename_page(
     status: int = 200,
 ) -> HttpResponse:
     """After a clash with what is there now as what was seen: whoever saves once more means it."""
-    shown = form.previous_values if form.is_bound and not clash else form.initial
-    now = {name: getattr(row, name) for name in noun.editable_fields} if clash else shown
+    values = form.previous_values if form.is_bound and not clash else form.initial
+    now = {name: getattr(row, name) for name in noun.editable_fields} if clash else values
     context = {
         "noun": noun,
         "row": row,
@@ -155,9 +155,9 @@ def delete(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     except Refused as refused:
         # a 410 where somebody else deleted it just now
         noun, row = _noun_and_row(request, kind, pk)
-        wanted = deleting.delete_phrase(row)
+        expected = deleting.delete_phrase(row)
         typed = str(request.POST.get("typed", ""))
-        wrong = "" if refused.uses else plan_view.agreement_error(typed, wanted)
+        wrong = "" if refused.uses else plan_view.agreement_error(typed, expected)
         more = {"typed": typed, "wrong": wrong}
         return _delete_page(request, noun, row, 409 if refused.uses else 200, **more)
     days = settings.BENCHLAB_GRACE_DAYS
@@ -186,11 +186,11 @@ def bring_back(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     noun = NOUNS[kind]
     row = get_object_or_404(noun.model.even_deleted.for_user(request.user), pk=pk)
     try:
-        said = deleting.bring_back(row)
+        message = deleting.bring_back(row)
     except Refused as refused:
         request_notes.mark_refused(request, refused.why)
         return redirect("deleted-list")
-    messages.success(request, f"{row} is back. {said}".strip())
+    messages.success(request, f"{row} is back. {message}".strip())
     return redirect(noun.detail_url(pk))
 
 
@@ -205,12 +205,12 @@ def deleted_list(request: HttpRequest) -> HttpResponse:
         .select_related("team")
         .order_by("-deleted_at")[:MAX_ROWS]
     ]
-    rows.sort(key=lambda one: one[1].row.deleted_at, reverse=True)
+    rows.sort(key=lambda entry: entry[1].row.deleted_at, reverse=True)
     listed = lists.filter_in_memory(request, rows, COLUMNS, _searched_texts)
     context = {"rows": listed.rows, "listed": listed, "days": settings.BENCHLAB_GRACE_DAYS}
     return render(request, "lifecycle/deleted.html", context)
 
 
-def _searched_texts(one: DeletedEntry) -> tuple[str, ...]:
-    gone = one[1]
-    return str(gone.row), gone.noun, str(gone.row.team), gone.row.deleted_by
+def _searched_texts(entry: DeletedEntry) -> tuple[str, ...]:
+    deleted = entry[1]
+    return str(deleted.row), deleted.noun, str(deleted.row.team), deleted.row.deleted_by

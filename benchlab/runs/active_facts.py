@@ -16,8 +16,10 @@ def facts_during_attempt(facts: Mapping[str, Any], meta: Mapping[str, Any]) -> M
     if not queues or not facts:
         return facts
     devices = [
-        {**one, "scheduler": queues[one["name"]]["scheduler"]} if one.get("name") in queues else one
-        for one in facts.get("devices", ())
+        {**device, "scheduler": queues[device["name"]]["scheduler"]}
+        if device.get("name") in queues
+        else device
+        for device in facts.get("devices", ())
     ]
     return {**facts, "devices": devices}
 
@@ -25,6 +27,6 @@ def facts_during_attempt(facts: Mapping[str, Any], meta: Mapping[str, Any]) -> M
 def describe_queues(queues: Mapping[str, Mapping[str, str]]) -> str:
     """ "sdb none (nr_requests 256), sdc none (nr_requests 256)"."""
     return ", ".join(
-        f"{name} {one['scheduler']} (nr_requests {one['nr_requests'] or 'not told'})"
-        for name, one in queues.items()
+        f"{name} {queue['scheduler']} (nr_requests {queue['nr_requests'] or 'not told'})"
+        for name, queue in queues.items()
     )

@@ -59,21 +59,21 @@ def read_figures(
     if readers := attempt.meta.get(READERS):
         return read_imported(files, readers)
     sampled = _read_samples(files)
-    told = Figures([], [], [])
+    figures = Figures([], [], [])
     if with_metrics:
-        told = (
+        figures = (
             _read_partial_output(attempt, files)
             if partly
             else _read_tool_output(attempt, files, sampled.began)
         )
-    series = told.series + sampled.series
+    series = figures.series + sampled.series
     return Figures(
-        told.metrics,
+        figures.metrics,
         series,
-        told.errors,
-        {**told.doubts, **sampled.doubts},
-        told.windows,
-        told.histograms,
+        figures.errors,
+        {**figures.doubts, **sampled.doubts},
+        figures.windows,
+        figures.histograms,
     )
 
 
@@ -95,7 +95,7 @@ def _read_tool_output(attempt: Attempt, files: Outputs, began: float | None) -> 
         windows, doubts = _read_windows(attempt, files, built, began)
         if recording is not None and not (large := _too_large(files, kind)):
             series = storable.storable_series(
-                (kind, one) for one in recording.parse_series(files, built)
+                (kind, item) for item in recording.parse_series(files, built)
             )
         elif recording is not None:
             doubts = doubts | large
@@ -132,11 +132,11 @@ def _read_windows(
     if marking is None or timing is None:
         return [], {}
     try:
-        found = marking.parse_windows(files, built, timing)
+        windows = marking.parse_windows(files, built, timing)
     except ParseError as error:
         return [], {TIMING: str(error)}
     late = timing.started - (timing.started if began is None else began)
-    return [dataclasses.replace(w, start=w.start + late, end=w.end + late) for w in found], {}
+    return [dataclasses.replace(w, start=w.start + late, end=w.end + late) for w in windows], {}
 
 
 def _timing(meta: Mapping[str, Any]) -> Timing | None:
@@ -149,13 +149,13 @@ def _timing(meta: Mapping[str, Any]) -> Timing | None:
 
 def _shift_to_window(series: list[NamedSeries], windows: Sequence[Window]) -> list[NamedSeries]:
     """A tool's series count from the beginning of what it measured; where that is not told, so they stay."""
-    measured = [one for one in windows if one.measured]
+    measured = [window for window in windows if window.measured]
     if len(measured) != 1:
         return series
     late = measured[0].start
     return [
-        (kind, dataclasses.replace(one, times=tuple(at + late for at in one.times)))
-        for kind, one in series
+        (kind, dataclasses.replace(samples, times=tuple(at + late for at in samples.times)))
+        for kind, samples in series
     ]
 
 
@@ -179,7 +179,7 @@ class _SampledSeries:
 
 
 def _read_samples(files: Outputs) -> _SampledSeries:
-    found: list[NamedSeries] = []
+    series: list[NamedSeries] = []
     doubts: dict[str, str] = {}
     try:
         frames = job.frames(files.get(SAMPLES, b""))
@@ -187,12 +187,12 @@ def _read_samples(files: Outputs) -> _SampledSeries:
         return _SampledSeries([], {SAMPLES: str(error)}, None)
     for kind, sampler in registry.all_samplers().items():
         try:
-            found += storable.storable_series(
-                (kind, one) for one in sampler.frames_to_series(frames)
+            series += storable.storable_series(
+                (kind, item) for item in sampler.frames_to_series(frames)
             )
         except ParseError as error:
             doubts[kind] = str(error)
-    return _SampledSeries(found, doubts, frames[0].at if frames else None)
+    return _SampledSeries(series, doubts, frames[0].at if frames else None)
 
 
 def read_imported(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) -> Figures:
@@ -207,21 +207,23 @@ def read_imported(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) 
     for number, (artifact, kind, name, *only) in enumerate(readers):
         if registry.implements(kind, protocols.JoinsTexts) is not None:
             continue
-        found = registry.all_readers()[kind].find_results(files[artifact].decode(), name)
-        if len(found) != 1 or found[0].trouble:
-            said = found[0].trouble if len(found) == 1 else f"{len(found)} results, not one"
-            errors.append(f"{artifact}: {said}")
+        results = registry.all_readers()[kind].find_results(files[artifact].decode(), name)
+        if len(results) != 1 or results[0].trouble:
+            message = (
+                results[0].trouble if len(results) == 1 else f"{len(results)} results, not one"
+            )
+            errors.append(f"{artifact}: {message}")
             continue
-        if found[0].needs:
-            errors.append(f"{artifact}: {'; '.join(found[0].notes)}")
+        if results[0].needs:
+            errors.append(f"{artifact}: {'; '.join(results[0].notes)}")
             continue
         try:
             if number == 0:
                 metrics += storable.storable_metrics(
-                    _point_metrics(found[0], artifact, only[0] if only else {})
+                    _point_metrics(results[0], artifact, only[0] if only else {})
                 )
-                histograms += storable.storable_histograms(found[0].histograms)
-            series += storable.storable_series((kind, one) for one in found[0].series)
+                histograms += storable.storable_histograms(results[0].histograms)
+            series += storable.storable_series((kind, item) for item in results[0].series)
         except ParseError as error:
             errors.append(f"{artifact}: {error}")
     together, unread = _read_joined(files, readers)
@@ -233,34 +235,34 @@ def _read_joined(
 ) -> tuple[list[NamedSeries], list[str]]:
     """Texts of which several are of one result, such as the log of each job, read together; and what could not be."""
     # reader -> file's name -> artifact
-    found: dict[str, dict[str, str]] = {}
+    artifacts_by_reader: dict[str, dict[str, str]] = {}
     for number, (artifact, kind, name, *_) in enumerate(readers):
         if registry.implements(kind, protocols.JoinsTexts) is not None:
-            found.setdefault(kind, {})[f"{number}/{name}"] = artifact
+            artifacts_by_reader.setdefault(kind, {})[f"{number}/{name}"] = artifact
     series: list[NamedSeries] = []
     errors: list[str] = []
-    for kind, artifacts in found.items():
+    for kind, artifacts in artifacts_by_reader.items():
         reader, result = registry.implements(kind, protocols.JoinsTexts), readers[0][0]
         assert reader is not None
         texts = {name: files[artifact].decode() for name, artifact in artifacts.items()}
         beside = b"" if result in artifacts.values() else files[result]
         try:
             series += storable.storable_series(
-                (kind, one) for one in reader.join_series(texts, beside)
+                (kind, item) for item in reader.join_series(texts, beside)
             )
         except ParseError as error:
             errors.append(f"{', '.join(list(artifacts.values())[:3])}: {error}")
     return series, errors
 
 
-def _point_metrics(found: ParsedResult, artifact: str, only: Mapping[str, str]) -> list[Metric]:
+def _point_metrics(reading: ParsedResult, artifact: str, only: Mapping[str, str]) -> list[Metric]:
     """Its metrics, or those of one point of its sweep, without the labels that tell it apart."""
     return [
         dataclasses.replace(
-            one,
+            metric,
             output=artifact,
-            labels={name: value for name, value in one.labels.items() if name not in only},
+            labels={name: value for name, value in metric.labels.items() if name not in only},
         )
-        for one in found.metrics
-        if only.items() <= one.labels.items()
+        for metric in reading.metrics
+        if only.items() <= metric.labels.items()
     ]

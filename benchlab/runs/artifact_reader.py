@@ -27,10 +27,10 @@ class Outputs(Mapping[str, bytes]):
     def __init__(self, attempt: Attempt) -> None:
         self._rows = attempt.artifacts.all()
         content = Case(When(size__lte=SMALL_BYTES, then="content"), default=None)
-        found = self._rows.order_by("name").annotate(small=content)
+        rows = self._rows.order_by("name").annotate(small=content)
         self._sizes: dict[str, int] = {}
         self._small: dict[str, bytes] = {}
-        for name, size, small in found.values_list("name", "size", "small"):
+        for name, size, small in rows.values_list("name", "size", "small"):
             self._sizes[name] = size
             # else it lies in pieces
             if small is not None and len(small) == size:

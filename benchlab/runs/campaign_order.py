@@ -28,7 +28,7 @@ def state_rank() -> Combinable:
     own = Layout.objects.filter(campaign=OuterRef("pk")).order_by()
     still_open = Q(Exists(own.exclude(phase__in=(LayoutPhase.DRAFT, LayoutPhase.DONE))))
     cancelled = Q(cancelled_at__isnull=False)
-    found = (
+    conditions = (
         (State.STUCK, Q(Exists(own.filter(phase=LayoutPhase.STUCK)))),
         (State.MANUAL_STEP, Q(Exists(own.exclude(needs_person="")))),
         (State.CANCELLING, still_open & cancelled),
@@ -38,7 +38,7 @@ def state_rank() -> Combinable:
         (State.DRAFT, Q(Exists(own.filter(phase=LayoutPhase.DRAFT)))),
         (State.CANCELLED, cancelled),
     )
-    places = [When(so, then=Value(STATE_ORDER.index(state))) for state, so in found]
+    places = [When(so, then=Value(STATE_ORDER.index(state))) for state, so in conditions]
     return Case(*places, default=Value(STATE_ORDER.index(State.DONE)))
 
 

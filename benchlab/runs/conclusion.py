@@ -49,8 +49,8 @@ def conclude_attempt(
     if verdict.outcome != Outcome.SUCCEEDED:
         return verdict, figures
     if figures.errors:
-        said = "; ".join(figures.errors)
-        return Verdict(Outcome.FAILED, Reason.PARSE_FAILED, said), figures
+        message = "; ".join(figures.errors)
+        return Verdict(Outcome.FAILED, Reason.PARSE_FAILED, message), figures
     return _io_errors(figures) or verdict, figures
 
 
@@ -107,11 +107,11 @@ def _fail_if_clock_set(attempt: Attempt, verdict: Verdict) -> Verdict:
 
 def _fail_if_version_differs(attempt: Attempt, verdict: Verdict, files: Outputs) -> Verdict:
     """A result is kept under the version that the host had when the layout was looked at: none of another counts."""
-    ran, known = registry.printed_version(attempt.run.tool, files), attempt.tool_version.strip()
-    if not ran or not known or ran == known or verdict.outcome != Outcome.SUCCEEDED:
+    ran, recorded = registry.printed_version(attempt.run.tool, files), attempt.tool_version.strip()
+    if not ran or not recorded or ran == recorded or verdict.outcome != Outcome.SUCCEEDED:
         return verdict
     text = (
-        f"{ran} ran, and {known} was on the host when the layout was built: somebody replaced the program meanwhile."
+        f"{ran} ran, and {recorded} was on the host when the layout was built: somebody replaced the program meanwhile."
         " Retry, and the version is read again."
     )
     return Verdict(Outcome.FAILED, Reason.CHANGED_MEANWHILE, text)
@@ -123,19 +123,21 @@ def _gave_up(attempt: Attempt, reason: str) -> bool:
 
 
 def _kept_figures_text(figures: Figures) -> str:
-    told = sum(one.value is not None for one in figures.metrics)
-    if not told:
+    count = sum(metric.value is not None for metric in figures.metrics)
+    if not count:
         return ""
-    what = f"figure{'s' * (told > 1)} that it had printed {'are' if told > 1 else 'is'}"
-    return f"\n{told} {what} kept, of a failed run: no chart shows {'them' if told > 1 else 'it'}."
+    what = f"figure{'s' * (count > 1)} that it had printed {'are' if count > 1 else 'is'}"
+    return (
+        f"\n{count} {what} kept, of a failed run: no chart shows {'them' if count > 1 else 'it'}."
+    )
 
 
 def _io_errors(figures: Figures) -> Verdict | None:
     failed = next((m for m in figures.metrics if m.name == "errors" and m.value), None)
     if failed is None:
         return None
-    said = f"{failed.value:g} I/O errors. {failed.note}".strip()
-    return Verdict(Outcome.FAILED, Reason.TOOL_FAILED, said)
+    message = f"{failed.value:g} I/O errors. {failed.note}".strip()
+    return Verdict(Outcome.FAILED, Reason.TOOL_FAILED, message)
 
 
 def reparse_attempt(attempt: Attempt) -> str:

@@ -35,7 +35,7 @@ def replace_figures(attempt: Attempt, figures: Figures) -> None:
 
 def note_windows(attempt: Attempt, figures: Figures) -> None:
     """Note in its own row what the figures say of windows and doubts; it is not saved yet."""
-    attempt.windows = [dataclasses.asdict(one) for one in figures.windows]
+    attempt.windows = [dataclasses.asdict(window) for window in figures.windows]
     attempt.meta.pop(NOT_SAMPLED, None)
     if figures.doubts:
         attempt.meta[NOT_SAMPLED] = dict(figures.doubts)
@@ -46,7 +46,7 @@ def store_figures(attempt: Attempt, figures: Figures) -> None:
     store_all_figures([(attempt, figures)])
 
 
-def store_all_figures(found: Sequence[tuple[Attempt, Figures]]) -> None:
+def store_all_figures(figures_by_attempt: Sequence[tuple[Attempt, Figures]]) -> None:
     """Those of several attempts that have none."""
     bulk_copy.copy_rows(
         Measurement,
@@ -62,7 +62,7 @@ def store_all_figures(found: Sequence[tuple[Attempt, Figures]]) -> None:
                 m.line,
                 m.output,
             )
-            for attempt, figures in found
+            for attempt, figures in figures_by_attempt
             for m in figures.metrics
         ],
     )
@@ -72,14 +72,14 @@ def store_all_figures(found: Sequence[tuple[Attempt, Figures]]) -> None:
         [
             (
                 attempt.pk,
-                one.name,
-                json.dumps(dict(one.labels)),
-                bulk_copy.array_literal(one.lows),
-                bulk_copy.array_literal(one.highs),
-                list(one.counts),
+                histogram.name,
+                json.dumps(dict(histogram.labels)),
+                bulk_copy.array_literal(histogram.lows),
+                bulk_copy.array_literal(histogram.highs),
+                list(histogram.counts),
             )
-            for attempt, figures in found
-            for one in figures.histograms
+            for attempt, figures in figures_by_attempt
+            for histogram in figures.histograms
         ],
     )
     bulk_copy.copy_rows(
@@ -89,18 +89,18 @@ def store_all_figures(found: Sequence[tuple[Attempt, Figures]]) -> None:
             (
                 attempt.pk,
                 kind,
-                one.device,
-                one.metric,
-                str(one.unit),
-                bulk_copy.array_literal(one.times),
-                bulk_copy.array_literal(one.values),
+                series.device,
+                series.metric,
+                str(series.unit),
+                bulk_copy.array_literal(series.times),
+                bulk_copy.array_literal(series.values),
             )
-            for attempt, figures in found
-            for kind, one in figures.series
+            for attempt, figures in figures_by_attempt
+            for kind, series in figures.series
         ],
     )
-    for attempt, figures in found:
+    for attempt, figures in figures_by_attempt:
         if figures.series:
             strips.store_strips(
-                attempt, (strips.sampled_series(kind, one) for kind, one in figures.series)
+                attempt, (strips.sampled_series(kind, series) for kind, series in figures.series)
             )

@@ -14,25 +14,25 @@ HEADER_BYTES, DIMENSION_BYTES = 12, 8
 ELEMENT = np.dtype([("length", ">i4"), ("value", ">f8")])
 
 
-def parse_float_array(sent: bytes) -> FloatArray:
+def parse_float_array(encoded: bytes) -> FloatArray:
     """array_send(float8[]); a NULL in it is NaN. Raises ValueError for an array of arrays."""
-    dimensions, nulls = np.frombuffer(sent, ">i4", 2)
+    dimensions, nulls = np.frombuffer(encoded, ">i4", 2)
     if dimensions == 0:
         return np.empty(0)
     if dimensions != 1:
         raise ValueError("a series is one array, not an array of arrays")
     if nulls:
-        return _with_nulls(sent[HEADER_BYTES + DIMENSION_BYTES :])
-    return np.frombuffer(sent, ELEMENT, offset=HEADER_BYTES + DIMENSION_BYTES)["value"].astype(
+        return _with_nulls(encoded[HEADER_BYTES + DIMENSION_BYTES :])
+    return np.frombuffer(encoded, ELEMENT, offset=HEADER_BYTES + DIMENSION_BYTES)["value"].astype(
         np.float64
     )
 
 
-def _with_nulls(sent: bytes) -> FloatArray:
-    found, place = [], 0
-    while place < len(sent):
-        length = int.from_bytes(sent[place : place + 4], "big", signed=True)
-        value = np.frombuffer(sent, ">f8", 1, place + 4)[0] if length == 8 else np.nan
-        found.append(value)
+def _with_nulls(encoded: bytes) -> FloatArray:
+    values, place = [], 0
+    while place < len(encoded):
+        length = int.from_bytes(encoded[place : place + 4], "big", signed=True)
+        value = np.frombuffer(encoded, ">f8", 1, place + 4)[0] if length == 8 else np.nan
+        values.append(value)
         place += 4 + max(length, 0)
-    return np.array(found, dtype=np.float64)
+    return np.array(values, dtype=np.float64)

@@ -13,8 +13,8 @@ from benchlab.runs.states import HOLDING
 
 def holding_layout(host: Host) -> Layout | None:
     """The layout that holds the host now."""
-    found = host.layouts.holding().select_related("campaign", "topology")
-    return found.first()
+    layouts = host.layouts.holding().select_related("campaign", "topology")
+    return layouts.first()
 
 
 def layout_names(host: Host, snapshot: FactSnapshot) -> LayoutNames:

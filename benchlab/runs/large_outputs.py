@@ -31,39 +31,39 @@ def store_outputs(
 
     More than MOST stays there, but for what came at once; the attempt's meta then says so.
     """
-    found = fetched or job.fetch(shell, spool, outputs)
-    total = sum(one.size for one in found.waiting)
+    output = fetched or job.fetch(shell, spool, outputs)
+    total = sum(waiting.size for waiting in output.waiting)
     if total > MAX_BYTES:
-        attempt.meta[attempt_meta.ON_HOST] = _too_large(found.waiting, spool)
-        artifact_writer.store_fetched(attempt, found)
+        attempt.meta[attempt_meta.ON_HOST] = _too_large(output.waiting, spool)
+        artifact_writer.store_fetched(attempt, output)
         return
-    for one in found.waiting:
-        for number in range(_stored_pieces(attempt, one), one.piece_count):
-            packed = zlib.compress(large_files.read_piece(shell, spool, one, number), 1)
+    for waiting in output.waiting:
+        for number in range(_stored_pieces(attempt, waiting), waiting.piece_count):
+            packed = zlib.compress(large_files.read_piece(shell, spool, waiting, number), 1)
             ArtifactPiece.objects.create(
-                attempt=attempt, name=one.name, number=number, packed=packed
+                attempt=attempt, name=waiting.name, number=number, packed=packed
             )
             # this may take its time
             transitions.store_fields(layout, seen_at=timezone.now())
     artifact_writer.store_fetched(
-        attempt, found, [_large_artifact(attempt, one) for one in found.waiting]
+        attempt, output, [_large_artifact(attempt, waiting) for waiting in output.waiting]
     )
 
 
 def give_up(attempt: Attempt, spool: Spool, error: AgentError) -> None:
     """Note that the output cannot be fetched: asking again would bring the same answer, and hold the host."""
-    said = f"Its output could not be fetched: {error}. It stays on the host, in {spool}."
-    attempt.meta[attempt_meta.ON_HOST] = said
+    message = f"Its output could not be fetched: {error}. It stays on the host, in {spool}."
+    attempt.meta[attempt_meta.ON_HOST] = message
     attempt.save(update_fields=["meta"])
 
 
-def _stored_pieces(attempt: Attempt, one: Waiting) -> int:
+def _stored_pieces(attempt: Attempt, waiting: Waiting) -> int:
     """Pieces that are here already."""
-    return ArtifactPiece.objects.filter(attempt=attempt, name=one.name).count()
+    return ArtifactPiece.objects.filter(attempt=attempt, name=waiting.name).count()
 
 
-def _large_artifact(attempt: Attempt, one: Waiting) -> Artifact:
-    row = Artifact(attempt=attempt, name=one.name, content=b"", size=one.size)
+def _large_artifact(attempt: Attempt, waiting: Waiting) -> Artifact:
+    row = Artifact(attempt=attempt, name=waiting.name, content=b"", size=waiting.size)
     digest = hashlib.sha256()
     for piece in row.pieces():
         digest.update(piece)
@@ -72,9 +72,9 @@ def _large_artifact(attempt: Attempt, one: Waiting) -> Artifact:
 
 
 def _too_large(waiting: Sequence[Waiting], spool: Spool) -> str:
-    each = ", ".join(f"{one.name} {_mib(one.size)}" for one in waiting[:10])
+    each = ", ".join(f"{file.name} {_mib(file.size)}" for file in waiting[:10])
     more = f" and {len(waiting) - 10} more" if len(waiting) > 10 else ""
-    total = _mib(sum(one.size for one in waiting))
+    total = _mib(sum(file.size for file in waiting))
     return (
         f"It wrote {total} of large files ({each}{more}), and no more than {_mib(MAX_BYTES)} of one run are kept. "
         f"They stay on the host, in {spool}, until a person removes that directory."

@@ -64,8 +64,8 @@ class Artifact(models.Model):
         if self.content or not self.size:
             yield bytes(self.content)
             return
-        if said := self.attempt.raw_removed:
-            raise RawRemoved(f"{self.name}: {said}")
+        if removal := self.attempt.raw_removed:
+            raise RawRemoved(f"{self.name}: {removal}")
         rows = ArtifactPiece.objects.filter(attempt=self.attempt_id, name=self.name)
         for number in rows.order_by("number").values_list("number", flat=True):
             yield rows.get(number=number).unpack()

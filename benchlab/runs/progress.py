@@ -148,10 +148,10 @@ def _layouts_by_host(campaigns: Iterable[int]) -> RowsByCampaign:
 
 
 def _by_campaign(rows: Iterable[Mapping[str, Any]]) -> RowsByCampaign:
-    found: RowsByCampaign = defaultdict(list)
+    grouped: RowsByCampaign = defaultdict(list)
     for row in rows:
-        found[row["campaign"]].append(row)
-    return found
+        grouped[row["campaign"]].append(row)
+    return grouped
 
 
 def _attempts_by_host(campaigns: Iterable[int]) -> RowsByCampaign:
@@ -210,11 +210,11 @@ def _silence(attempts: Iterable[Mapping[str, Any]]) -> str:
 
     A connection that was cut, rather than closed, fails after minutes only; until then nothing else shows it.
     """
-    seen = min(((row["seen"], row["name"]) for row in attempts if row["seen"]), default=None)
-    silent_s = _elapsed_s(seen[0]) if seen else 0.0
-    if seen is None or silent_s < SILENT_S:
+    oldest = min(((row["seen"], row["name"]) for row in attempts if row["seen"]), default=None)
+    silent_s = _elapsed_s(oldest[0]) if oldest else 0.0
+    if oldest is None or silent_s < SILENT_S:
         return ""
-    return f"{seen[1]} has not answered for {duration(silent_s)}"
+    return f"{oldest[1]} has not answered for {duration(silent_s)}"
 
 
 def _is_flaw(row: Mapping[str, Any]) -> bool:
@@ -232,17 +232,17 @@ def _eta_seconds(
 ) -> float:
     """Seconds until the slowest host is through: what is expected, times how wrong that was so far."""
     factor = _calibration(attempts)
-    left: dict[int, float] = defaultdict(float)
+    seconds_left: dict[int, float] = defaultdict(float)
     for row in attempts:
         if row["phase"] != AttemptPhase.DONE:
             took = (row["took"] or timedelta()).total_seconds()
-            left[row["host"]] += max(0.0, row["expected"] * factor - took)
+            seconds_left[row["host"]] += max(0.0, row["expected"] * factor - took)
     for row in layouts:
         if row["phase"] == LayoutPhase.READY and row["awaited_until"]:
             waits = (row["awaited_until"] - timezone.now()).total_seconds()
-            left[row["host"]] += max(0.0, waits)
-        left[row["host"]] += _building_left(row)
-    return max(left.values(), default=0.0)
+            seconds_left[row["host"]] += max(0.0, waits)
+        seconds_left[row["host"]] += _building_left(row)
+    return max(seconds_left.values(), default=0.0)
 
 
 def _building_left(row: Mapping[str, Any]) -> float:

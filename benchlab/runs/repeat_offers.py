@@ -99,14 +99,14 @@ class _PointStatus:
     seconds: float
 
 
-def repeat_offers(campaign: Campaign, wanted: Sequence[RepeatGoal]) -> list[Offer | None]:
+def repeat_offers(campaign: Campaign, goals: Sequence[RepeatGoal]) -> list[Offer | None]:
     """An offer for each; None where nothing is left to add. Three queries, none where nothing is wanted."""
-    if not wanted:
+    if not goals:
         return []
-    named = _points_by_run(campaign, [pk for one in wanted for pk in one.runs])
-    known, after = _point_statuses(campaign)
+    points = _points_by_run(campaign, [pk for goal in goals for pk in goal.runs])
+    statuses, after = _point_statuses(campaign)
     builds = _builds(campaign)
-    return [_repeat_offer(one, named, known, builds, after) for one in wanted]
+    return [_repeat_offer(goal, points, statuses, builds, after) for goal in goals]
 
 
 def _points_by_run(campaign: Campaign, runs: Iterable[int]) -> dict[int, Point]:
@@ -128,38 +128,38 @@ def _point_statuses(campaign: Campaign) -> tuple[dict[Point, _PointStatus], int]
             last=Max("repeat"),
         )
     )
-    found = {point_of(row): _PointStatus(row["have"], row["seconds"]) for row in rows}
-    return found, max((row["last"] for row in rows), default=0)
+    statuses = {point_of(row): _PointStatus(row["have"], row["seconds"]) for row in rows}
+    return statuses, max((row["last"] for row in rows), default=0)
 
 
 def _builds(campaign: Campaign) -> dict[tuple[int, int], float]:
     """{(host, topology): seconds that building it for more runs takes; 0 where one still takes runs}."""
-    found: dict[tuple[int, int], float] = {}
+    seconds_by_set_up: dict[tuple[int, int], float] = {}
     for row in newest_first(campaign).defer("plan"):
         set_up = row.host_id, row.topology_id
         if takes_runs(row):
-            found[set_up] = 0.0
-        found.setdefault(set_up, row.expected_s)
-    return found
+            seconds_by_set_up[set_up] = 0.0
+        seconds_by_set_up.setdefault(set_up, row.expected_s)
+    return seconds_by_set_up
 
 
 def _repeat_offer(
-    wanted: RepeatGoal,
-    named: Mapping[int, Point],
-    known: Mapping[Point, _PointStatus],
+    goal: RepeatGoal,
+    points: Mapping[int, Point],
+    statuses: Mapping[Point, _PointStatus],
     builds: Mapping[tuple[int, int], float],
     after: int,
 ) -> Offer | None:
-    runs = {named[pk]: pk for pk in sorted(wanted.runs, reverse=True) if pk in named}
-    have = min((known[point].have for point in runs), default=wanted.in_all)
-    more = wanted.in_all - have
+    runs = {points[pk]: pk for pk in sorted(goal.runs, reverse=True) if pk in points}
+    have = min((statuses[point].have for point in runs), default=goal.in_all)
+    more = goal.in_all - have
     if more <= 0:
         return None
     if any(builds.get(point.set_up) for point in runs):
         more = min(max(more, ceil(have * VISIT_SHARE)), MAX_REPEATS)
     seconds: dict[int, float] = defaultdict(float)
     for point in runs:
-        seconds[point.host] += known[point].seconds * more
+        seconds[point.host] += statuses[point].seconds * more
     for host, topology in {point.set_up for point in runs}:
         seconds[host] += builds.get((host, topology), 0.0)
     return Offer(more, tuple(sorted(runs.values())), max(seconds.values()), after)

@@ -18,52 +18,54 @@ NOTE_MAX = 8000
 LEAST, GREATEST = 1e-30, 1e30
 
 
-def storable_metrics(found: Iterable[Metric]) -> list[Metric]:
+def storable_metrics(metrics: Iterable[Metric]) -> list[Metric]:
     """The same with plain labels and notes, and without values that nothing can have. Raises ParseError for a name too
     long, or one that comes twice."""
     clean = [
         replace(
             m, name=visible(m.name), labels=_clean_labels(m.labels), note=visible(m.note, NOTE_MAX)
         )
-        for m in map(_possible_metric, found)
+        for m in map(_possible_metric, metrics)
     ]
-    for one in clean:
-        _check_length(one.name, NAME_MAX, "figure")
-    _check_unique(((one.name, *sorted(one.labels.items())) for one in clean), "figure")
+    for metric in clean:
+        _check_length(metric.name, NAME_MAX, "figure")
+    _check_unique(((metric.name, *sorted(metric.labels.items())) for metric in clean), "figure")
     return clean
 
 
-def storable_histograms(found: Iterable[Histogram]) -> list[Histogram]:
+def storable_histograms(histograms: Iterable[Histogram]) -> list[Histogram]:
     """Likewise; those that counted nothing are left out."""
     clean = [
-        replace(one, name=visible(one.name), labels=_clean_labels(one.labels))
-        for one in found
-        if one.counts
+        replace(histogram, name=visible(histogram.name), labels=_clean_labels(histogram.labels))
+        for histogram in histograms
+        if histogram.counts
     ]
-    for one in clean:
-        _check_length(one.name, NAME_MAX, "histogram")
-    _check_unique(((one.name, *sorted(one.labels.items())) for one in clean), "histogram")
+    for histogram in clean:
+        _check_length(histogram.name, NAME_MAX, "histogram")
+    _check_unique(
+        ((histogram.name, *sorted(histogram.labels.items())) for histogram in clean), "histogram"
+    )
     return clean
 
 
-def storable_series(found: Iterable[tuple[str, Series]]) -> list[tuple[str, Series]]:
+def storable_series(named_series: Iterable[tuple[str, Series]]) -> list[tuple[str, Series]]:
     """(sampler, series), likewise."""
     clean = [
-        (kind, replace(one, device=visible(one.device), values=_finite_values(one.values)))
-        for kind, one in found
+        (kind, replace(series, device=visible(series.device), values=_finite_values(series.values)))
+        for kind, series in named_series
     ]
-    for _, one in clean:
-        _check_length(one.device, DEVICE_MAX, "device")
-    _check_unique(((kind, one.device, one.metric) for kind, one in clean), "series")
+    for _, series in clean:
+        _check_length(series.device, DEVICE_MAX, "device")
+    _check_unique(((kind, series.device, series.metric) for kind, series in clean), "series")
     return clean
 
 
-def _possible_metric(one: Metric) -> Metric:
-    value = one.value
+def _possible_metric(metric: Metric) -> Metric:
+    value = metric.value
     if value is None or value == 0 or LEAST <= abs(value) <= GREATEST:
-        return one
-    said = f"{value:g} {one.unit.value} was printed, which nothing can have"
-    return replace(one, value=None, note=f"{said}. {one.note}".removesuffix(". "))
+        return metric
+    message = f"{value:g} {metric.unit.value} was printed, which nothing can have"
+    return replace(metric, value=None, note=f"{message}. {metric.note}".removesuffix(". "))
 
 
 def _finite_values(values: Sequence[float]) -> tuple[float, ...]:

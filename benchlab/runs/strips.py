@@ -70,38 +70,40 @@ class MetricRows:
     buckets: Buckets
 
 
-def sampled_series(sampler: str, one: Series) -> SampledSeries:
+def sampled_series(sampler: str, series: Series) -> SampledSeries:
     """As a sampler or tool tells it."""
-    times, values = (np.array(told, dtype=np.float64) for told in (one.times, one.values))
-    return SampledSeries(sampler, one.device, one.metric, str(one.unit), times, values)
+    times, values = (
+        np.array(numbers, dtype=np.float64) for numbers in (series.times, series.values)
+    )
+    return SampledSeries(sampler, series.device, series.metric, str(series.unit), times, values)
 
 
 def store_strips(attempt: Attempt, series: Iterable[SampledSeries]) -> None:
     """Of those that are long. The attempt has none yet."""
     clocks: dict[bytes, int] = {}
-    made: list[tuple[object, ...]] = []
-    for group in group_by_clock(one for one in series if len(one.times) >= MIN_SAMPLES):
+    rows: list[tuple[object, ...]] = []
+    for group in group_by_clock(item for item in series if len(item.times) >= MIN_SAMPLES):
         raw = np.asarray(group[0].times, "<f8").tobytes()
         if raw not in clocks:
             clocks[raw] = len(clocks)
-            made.append((attempt.pk, clocks[raw], "", "", "", 0, 0, [], [], raw))
-        made += ((attempt.pk, clocks[raw], *row) for row in _strip_rows(group))
-    bulk_copy.copy_rows(Strip, STRIP_FIELDS, made)
+            rows.append((attempt.pk, clocks[raw], "", "", "", 0, 0, [], [], raw))
+        rows += ((attempt.pk, clocks[raw], *row) for row in _strip_rows(group))
+    bulk_copy.copy_rows(Strip, STRIP_FIELDS, rows)
 
 
 def group_by_clock(series: Iterable[SampledSeries]) -> list[list[SampledSeries]]:
     """Those of one sampler, metric and clock: they are rows of one table."""
-    found: dict[tuple[str, str, str, bytes], list[SampledSeries]] = defaultdict(list)
-    for one in series:
-        found[one.sampler, one.metric, one.unit, one.times.tobytes()].append(one)
-    return list(found.values())
+    groups: dict[tuple[str, str, str, bytes], list[SampledSeries]] = defaultdict(list)
+    for item in series:
+        groups[item.sampler, item.metric, item.unit, item.times.tobytes()].append(item)
+    return list(groups.values())
 
 
 def metric_rows(group: Sequence[SampledSeries]) -> MetricRows:
     """A group of `together`, by sample."""
     first = group[0]
-    buckets = bucket_samples(first.times, np.stack([one.values for one in group]))
-    names = tuple(one.device for one in group)
+    buckets = bucket_samples(first.times, np.stack([item.values for item in group]))
+    names = tuple(item.device for item in group)
     return MetricRows(first.sampler, first.metric, first.unit, names, _maxima(buckets), buckets)
 
 
@@ -173,13 +175,13 @@ def read_strips(
         Literal(part.stop),
         Literal(part.start - BUCKETS_PER_STRIP * every),
     )
-    found: dict[tuple[Any, ...], list[tuple[int, bytes]]] = defaultdict(list)
+    strips_by_metric: dict[tuple[Any, ...], list[tuple[int, bytes]]] = defaultdict(list)
     connection.ensure_connection()
     with psycopg.Cursor(connection.connection) as cursor:
         for sampler, metric, unit, first, devices, most, data in cursor.stream(where, binary=True):
             key = sampler, metric, unit, tuple(devices), tuple(most)
-            found[key].append((first, data))
-    for (sampler, metric, unit, devices, most), strips in found.items():
+            strips_by_metric[key].append((first, data))
+    for (sampler, metric, unit, devices, most), strips in strips_by_metric.items():
         buckets = _unpacked(strips, len(devices), every, part, times)
         yield MetricRows(sampler, metric, unit, devices, most, buckets)
 
@@ -189,11 +191,11 @@ def _unpacked(
 ) -> Buckets:
     """Of the strips that hold a part, that part."""
     begin = strips[0][0] // every
-    wanted = slice(part.start // every - begin, -(-part.stop // every) - begin)
+    columns_of_part = slice(part.start // every - begin, -(-part.stop // every) - begin)
     inside = times[part]
     if every == 1:
         values = [np.frombuffer(data, "<f8").reshape(devices, -1) for _, data in strips]
-        return bucket_samples(inside, np.concatenate(values, axis=1)[:, wanted])
+        return bucket_samples(inside, np.concatenate(values, axis=1)[:, columns_of_part])
     columns: dict[str, list[Any]] = defaultdict(list)
     for _, data in strips:
         cells = len(data) // sum(np.dtype(kind).itemsize for _, kind in BUCKET_COLUMNS)
@@ -201,7 +203,9 @@ def _unpacked(
         for name, kind in BUCKET_COLUMNS:
             columns[name].append(np.frombuffer(data, kind, cells, at).reshape(devices, -1))
             at += cells * np.dtype(kind).itemsize
-    whole = {name: np.concatenate(many, axis=1)[:, wanted] for name, many in columns.items()}
+    whole = {
+        name: np.concatenate(many, axis=1)[:, columns_of_part] for name, many in columns.items()
+    }
     steps = np.arange(whole["low"].shape[1]) * every
     places = {
         name: many.astype(np.int64) + (steps if name.endswith("_at") else 0)

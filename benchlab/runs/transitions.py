@@ -158,7 +158,9 @@ def end_queued_attempts(verdicts: Mapping[Attempt, Verdict]) -> None:
         alike.setdefault(verdict, []).append(row.pk)
 
     def each(value: Callable[[Verdict], str]) -> Case:
-        return Case(*(When(pk__in=pks, then=Value(value(one))) for one, pks in alike.items()))
+        return Case(
+            *(When(pk__in=pks, then=Value(value(verdict))) for verdict, pks in alike.items())
+        )
 
     # as of `attempt`
     with transaction.atomic(savepoint=False):
@@ -168,9 +170,9 @@ def end_queued_attempts(verdicts: Mapping[Attempt, Verdict]) -> None:
         moved = waiting.update(
             phase=AttemptPhase.DONE,
             ended_at=ended_at,
-            outcome=each(lambda one: str(one.outcome)),
-            reason=each(lambda one: str(one.reason)),
-            reason_text=each(lambda one: one.text),
+            outcome=each(lambda item: str(item.outcome)),
+            reason=each(lambda item: str(item.reason)),
+            reason_text=each(lambda item: item.text),
         )
         if moved != len(verdicts):
             raise Moved
@@ -185,7 +187,7 @@ def end_queued_attempts(verdicts: Mapping[Attempt, Verdict]) -> None:
             for row, verdict in verdicts.items()
         )
         events.notify_pages(next(iter(verdicts)).layout.campaign_id)
-        _count_ended(Counter((str(one.outcome), str(one.reason)) for one in verdicts.values()))
+        _count_ended(Counter((str(item.outcome), str(item.reason)) for item in verdicts.values()))
     for row, verdict in verdicts.items():
         _set_fields(
             row,
@@ -233,22 +235,22 @@ def begin_teardown(
     )
 
 
-def store_fields(row: Layout, *, told: bool = False, **fields: Any) -> None:
+def store_fields(row: Layout, *, notify: bool = False, **fields: Any) -> None:
     """Fields that are no move: when the host answered, what troubles it. `told`: the campaign's pages look again."""
-    told = row.__dict__.pop(NOTIFY_LATER, False) or told
+    notify = row.__dict__.pop(NOTIFY_LATER, False) or notify
     fields = {**_pending_fields(row), **fields}
     if fields:
         Layout.objects.filter(pk=row.pk).update(**fields)
     _set_fields(row, **fields)
-    if told:
+    if notify:
         events.notify_pages(row.campaign_id)
 
 
-def store_later(row: Layout, *, told: bool = False, **fields: Any) -> None:
+def store_later(row: Layout, *, notify: bool = False, **fields: Any) -> None:
     """Fields that are stored with what is noted next, at the step's end at the latest; `told`: as of `note`, then."""
     _set_fields(row, **fields)
     row.__dict__.setdefault(PENDING, {}).update(fields)
-    if told:
+    if notify:
         row.__dict__[NOTIFY_LATER] = True
 
 
@@ -260,8 +262,8 @@ def note_response(row: Layout) -> None:
 
 
 def _pending_fields(row: Layout) -> dict[str, Any]:
-    found: dict[str, Any] = row.__dict__.pop(PENDING, {})
-    return found
+    fields: dict[str, Any] = row.__dict__.pop(PENDING, {})
+    return fields
 
 
 def _set_fields(row: Layout | Attempt, **fields: Any) -> None:

@@ -80,6 +80,6 @@ def _last_output(attempt: Attempt) -> str:
         lines = (
             _last_bytes(row).decode("utf-8", "replace").replace("\0", "").split("\n") if row else []
         )
-        if said := [line for line in lines if line.strip()][-LAST_LINES:]:
-            return " / ".join(said)[:2000]
+        if texts := [line for line in lines if line.strip()][-LAST_LINES:]:
+            return " / ".join(texts)[:2000]
     return "no output"

@@ -93,20 +93,22 @@ class SharedSchema(SpectacularAPIView):
 def operation_groups() -> dict[str, list[Operation]]:
     """Noun -> operations, in the order of the addresses."""
     schema = SharedGenerator().get_schema(public=True)  # type: ignore[no-untyped-call]
-    found: dict[str, list[Operation]] = {}
+    groups: dict[str, list[Operation]] = {}
     for path, methods in schema["paths"].items():
         for method, raw in methods.items():
             noun = path.split("/")[2]
-            found.setdefault(noun, []).append(_operation(schema, path, method, raw))
-    return found
+            groups.setdefault(noun, []).append(_operation(schema, path, method, raw))
+    return groups
 
 
 def _operation(schema: Json, path: str, method: str, raw: Json) -> Operation:
-    sent = _body_schema(raw.get("requestBody", {}))
-    given = _body_schema(next((r for code, r in raw["responses"].items() if code < "3"), {}))
-    given = _resolved(schema, given)
-    paged = "results" in given.get("properties", {})
-    row = given["properties"]["results"]["items"] if paged else given
+    request_schema = _body_schema(raw.get("requestBody", {}))
+    response_schema = _body_schema(
+        next((r for code, r in raw["responses"].items() if code < "3"), {})
+    )
+    response_schema = _resolved(schema, response_schema)
+    paged = "results" in response_schema.get("properties", {})
+    row = response_schema["properties"]["results"]["items"] if paged else response_schema
     return Operation(
         anchor=raw["operationId"],
         method=method.upper(),
@@ -121,7 +123,7 @@ def _operation(schema: Json, path: str, method: str, raw: Json) -> Operation:
             )
             for p in raw.get("parameters", [])
         ],
-        sent=list(_schema_fields(schema, sent, without="readOnly")),
+        sent=list(_schema_fields(schema, request_schema, without="readOnly")),
         given=list(_schema_fields(schema, row, without="writeOnly")),
         answers=[(code, STATUS_TEXTS.get(code, "")) for code in sorted(raw["responses"])],
         paged=paged,
@@ -132,20 +134,20 @@ def _body_schema(body: Json) -> Json:
     return next((kind.get("schema", {}) for kind in body.get("content", {}).values()), {})
 
 
-def _resolved(schema: Json, given: Json) -> Json:
+def _resolved(schema: Json, node: Json) -> Json:
     """Behind its references."""
     for key in ("allOf", "oneOf", "anyOf"):
-        if key in given:
-            return _resolved(schema, {**given[key][0], **{k: given[k] for k in given if k != key}})
-    if "$ref" not in given:
-        return given
-    named = schema["components"]["schemas"][given["$ref"].rpartition("/")[2]]
-    return {**named, **{key: value for key, value in given.items() if key != "$ref"}}
+        if key in node:
+            return _resolved(schema, {**node[key][0], **{k: node[k] for k in node if k != key}})
+    if "$ref" not in node:
+        return node
+    referenced = schema["components"]["schemas"][node["$ref"].rpartition("/")[2]]
+    return {**referenced, **{key: value for key, value in node.items() if key != "$ref"}}
 
 
-def _schema_fields(schema: Json, given: Json, without: str, prefix: str = "") -> Iterator[Field]:
+def _schema_fields(schema: Json, node: Json, without: str, prefix: str = "") -> Iterator[Field]:
     """An object within is told field by field: progress.eta_s."""
-    resolved = _resolved(schema, given)
+    resolved = _resolved(schema, node)
     required = resolved.get("required", ())
     for name, raw in resolved.get("properties", {}).items():
         field = _resolved(schema, raw)

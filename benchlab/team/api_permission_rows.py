@@ -43,16 +43,18 @@ class Page:
 
 def noun_rows(groups: Mapping[str, Iterable[Operation]]) -> list[Noun]:
     """A line for each noun of the schema (benchlab.team.api_docs.operation_groups), in its order."""
-    found: dict[str, dict[str, list[str]]] = {}
+    actions_by_noun: dict[str, dict[str, list[str]]] = {}
     for what, kind, level in permissions.permission_rows():
         if kind == "API":
             noun, _, action = what.partition(".")
             word = ACTION_WORDS.get(action, action.replace("_", " "))
-            found.setdefault(noun, {}).setdefault(level, []).append(word)
+            actions_by_noun.setdefault(noun, {}).setdefault(level, []).append(word)
     return [
         Noun(
             f"/api/{prefix}/",
-            tuple(", ".join(found[_noun(prefix)].get(level.value, ())) for level in LEVELS),
+            tuple(
+                ", ".join(actions_by_noun[_noun(prefix)].get(level.value, ())) for level in LEVELS
+            ),
         )
         for prefix in groups
     ]
@@ -60,13 +62,13 @@ def noun_rows(groups: Mapping[str, Iterable[Operation]]) -> list[Noun]:
 
 def page_rows() -> list[Page]:
     """A line for each page, in the table's order."""
-    found: dict[str, dict[str, str]] = {}
+    levels_by_page: dict[str, dict[str, str]] = {}
     for what, kind, level in permissions.permission_rows():
         if kind != "API":
-            found.setdefault(what, {})[kind] = level
+            levels_by_page.setdefault(what, {})[kind] = level
     return [
-        Page(address, told.get("see", ""), told.get("do", ""))
-        for name, told in found.items()
+        Page(address, levels.get("see", ""), levels.get("do", ""))
+        for name, levels in levels_by_page.items()
         if (address := _page_address(name))
     ]
 
@@ -78,7 +80,7 @@ def _noun(prefix: str) -> str:
 
 def _page_address(name: str) -> str:
     """/hosts/{pk}/; empty where this installation has none (single sign-on is not set up)."""
-    known = get_resolver().reverse_dict.getlist(name)
-    if not known:
+    patterns = get_resolver().reverse_dict.getlist(name)
+    if not patterns:
         return ""
-    return "/" + re.sub(r"%\((\w+)\)s", r"{\1}", known[0][0][0][0])
+    return "/" + re.sub(r"%\((\w+)\)s", r"{\1}", patterns[0][0][0][0])

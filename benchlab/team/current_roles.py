@@ -48,7 +48,9 @@ class UserRoles:
     site_admin: bool = False
 
     def at_least(self, role: Role) -> frozenset[int]:
-        return frozenset(one.team for one in self.teams if one.role in role.and_above)
+        return frozenset(
+            team_role.team for team_role in self.teams if team_role.role in role.and_above
+        )
 
     @property
     def viewer(self) -> frozenset[int]:
@@ -65,7 +67,11 @@ class UserRoles:
     @property
     def locked_by(self) -> list[str]:
         """Names of teams that demand a second factor which the person has not."""
-        return [one.name for one in self.teams if one.require_mfa and not self.second_factor]
+        return [
+            team_role.name
+            for team_role in self.teams
+            if team_role.require_mfa and not self.second_factor
+        ]
 
 
 def role_columns(user: str = USER_COLUMN) -> dict[str, Any]:

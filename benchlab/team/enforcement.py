@@ -110,8 +110,8 @@ class TablePermission(BasePermission):
             # an unknown method is told as such
             return bool(request.user.is_authenticated)
         # a second view of one model
-        named = getattr(view, "noun", noun.model._meta.model_name)
-        level = permissions.api_level(named, action)
+        noun_name = getattr(view, "noun", noun.model._meta.model_name)
+        level = permissions.api_level(noun_name, action)
         if level is None:
             raise PermissionDenied("That action is not in the permission table.")
         if not request.user.is_authenticated:

@@ -32,7 +32,7 @@ def invite(team: Team, role: Role, by: AbstractBaseUser, email: str = "") -> tup
     if team.library:
         raise ValidationError("The reference library has no members.")
     token = secrets.token_urlsafe(32)
-    made = Invitation.objects.create(
+    invitation = Invitation.objects.create(
         team=team,
         role=role,
         email=email,
@@ -40,7 +40,7 @@ def invite(team: Team, role: Role, by: AbstractBaseUser, email: str = "") -> tup
         invited_by_id=by.pk,
         expires_at=timezone.now() + timedelta(days=VALID_DAYS),
     )
-    return made, token
+    return invitation, token
 
 
 def open_invitations() -> QuerySet[Invitation]:
@@ -51,13 +51,13 @@ def open_invitations() -> QuerySet[Invitation]:
 def find_invitation(token: str) -> Invitation:
     """The open invitation. Raises ValidationError in words for the person with the link."""
     rows = Invitation.objects.select_related("team", "invited_by")
-    found = rows.filter(digest=token_digest(token)).first()
-    if found is None:
+    invitation = rows.filter(digest=token_digest(token)).first()
+    if invitation is None:
         raise ValidationError(f"There is no such invitation. {ASK_FOR_NEW}")
-    if found.state != "open":
+    if invitation.state != "open":
         how = {"used": "was used already", "revoked": "was taken back", "expired": "has expired"}
-        raise ValidationError(f"This invitation {how[found.state]}. {ASK_FOR_NEW}")
-    return found
+        raise ValidationError(f"This invitation {how[invitation.state]}. {ASK_FOR_NEW}")
+    return invitation
 
 
 def remember_invitation(session: SessionBase, invitation: Invitation) -> None:

@@ -18,7 +18,7 @@ class LinkFilter(logging.Filter):
     """On handlers, so that it sees every logger's lines."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        said = record.getMessage()
-        if LINKS.search(said):
-            record.msg, record.args = without_links(said), ()
+        message = record.getMessage()
+        if LINKS.search(message):
+            record.msg, record.args = without_links(message), ()
         return True

@@ -53,20 +53,20 @@ def cookie_name(login: str) -> str:
 def known_device(request: HttpRequest, login: str) -> str:
     """Identifier of a browser in which somebody logged in to that account; "" for any other browser."""
     try:
-        known = signing.loads(
+        cookie = signing.loads(
             request.COOKIES.get(cookie_name(login), ""), salt=SALT, max_age=COOKIE_SECONDS
         )
     except signing.BadSignature:
         return ""
-    return str(known["device"]) if known["login"] == login.lower() else ""
+    return str(cookie["device"]) if cookie["login"] == login.lower() else ""
 
 
 def remember_device(request: HttpRequest, response: HttpResponseBase, login: str) -> None:
     """Set the cookie, keeping the browser's identifier: logging in again does not clear its count."""
-    known = known_device(request, login) or secrets.token_urlsafe(16)
+    identifier = known_device(request, login) or secrets.token_urlsafe(16)
     response.set_cookie(
         cookie_name(login),
-        signing.dumps({"login": login.lower(), "device": known}, salt=SALT),
+        signing.dumps({"login": login.lower(), "device": identifier}, salt=SALT),
         max_age=COOKIE_SECONDS,
         httponly=True,
         secure=settings.SESSION_COOKIE_SECURE,

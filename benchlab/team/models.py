@@ -81,11 +81,11 @@ class UndeletedQuerySet(OwnedQuerySet[M]):
 
         @classmethod
         def as_manager(cls) -> models.Manager[Any]:
-            made = models.Manager.from_queryset(cls)
-            made.get_queryset = lambda self: (
-                super(made, self).get_queryset().filter(soft_delete.NOT_DELETED)
+            manager = models.Manager.from_queryset(cls)
+            manager.get_queryset = lambda self: (
+                super(manager, self).get_queryset().filter(soft_delete.NOT_DELETED)
             )
-            return made()
+            return manager()
 
 
 class TeamQuerySet(models.QuerySet["Team"]):
@@ -185,10 +185,10 @@ class Invitation(models.Model):
 
 def teams_of(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Membership]:
     """The user's memberships in the role that this request needs (benchlab/team/permissions.py), or in a higher one."""
-    found = Membership.objects.filter(
+    memberships = Membership.objects.filter(
         user_id=user.pk or 0, user__is_active=True, role__in=required_role(user).and_above
     )
-    return found.filter(team=team) if (team := only_team(user)) else found
+    return memberships.filter(team=team) if (team := only_team(user)) else memberships
 
 
 def has_role(user: AbstractBaseUser | AnonymousUser, team_id: int, role: Role) -> bool:

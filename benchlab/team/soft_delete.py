@@ -52,10 +52,10 @@ def owner(model: type[Model]) -> str | None:
     if is_soft_deletable(model):
         return ""
     path, _, last = getattr(model, "TEAM_PATH", "team").rpartition("__")
-    found: Any = model
+    related: Any = model
     for step in path.split("__") if path else ():
-        found = found._meta.get_field(step).related_model
-    return path if path and last == "team" and is_soft_deletable(found) else None
+        related = related._meta.get_field(step).related_model
+    return path if path and last == "team" and is_soft_deletable(related) else None
 
 
 def not_deleted_filter(model: type[Model]) -> dict[str, Any]:

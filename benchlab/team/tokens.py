@@ -43,7 +43,7 @@ def create_token(
 ) -> tuple[ApiToken, str]:
     """The row, and the key, which is nowhere else. `role` is the most it may; `team`: the only one it sees."""
     key = PREFIX + secrets.token_urlsafe(32)
-    made = ApiToken.objects.create(
+    token = ApiToken.objects.create(
         user_id=user.pk,
         name=name,
         role=role,
@@ -52,7 +52,7 @@ def create_token(
         shown=key[: len(PREFIX) + 4],
         expires_at=timezone.now() + timedelta(days=min(days, MAX_DAYS)),
     )
-    return made, key
+    return token, key
 
 
 def revoke_all(user_id: int) -> int:

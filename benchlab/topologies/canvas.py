@@ -115,7 +115,7 @@ def _layer_level(
     wrong = looked.trouble_at(at + 1)
     groups = list(_disk_groups(stack, at, driver, looked))
     main = main_use(driver)
-    beside = tuple(one for one in groups if below or one.use != main)
+    beside = tuple(group for group in groups if below or group.use != main)
     return LayerLevel(
         at=at,
         label=driver.LABEL,
@@ -124,7 +124,7 @@ def _layer_level(
         css=_css(driver),
         wrong=wrong.message if wrong else "",
         gap=Gap(at, _gap_position(stack, at), offers),
-        disks=tuple(one for one in groups if one not in beside),
+        disks=tuple(group for group in groups if group not in beside),
         risers=beside,
         below=below,
     )
@@ -179,11 +179,11 @@ def _disk_groups(
     stack: Stack, at: int, driver: Layer[Any], looked: Inspection
 ) -> Iterator[DiskGroup]:
     """Those that it takes, and those that it must take and has not."""
-    here = {group["use"]: group for group in stack[at].get("devices", ())}
+    groups_by_use = {group["use"]: group for group in stack[at].get("devices", ())}
     below = gives_below(stack[:at])
     main = main_use(driver)
     for use, means in driver.USES.items():
-        group = here.get(use, {})
+        group = groups_by_use.get(use, {})
         number = group_count(group)
         stands = use == main and driver.REQUIRES == "devices" and below in (*IS_VOLUME, "parts")
         if not number and (stands or not means.least):

@@ -49,8 +49,8 @@ class UsableSize:
 def layer_rows(looked: Inspection) -> list[LayerRow]:
     """The top layer first, the disks last; only of what can be made."""
     placed = _possible_layers(looked)
-    found = [_layer_row(layer) for layer in reversed(placed)]
-    return [*found, *_disk_rows(placed)]
+    layers = [_layer_row(layer) for layer in reversed(placed)]
+    return [*layers, *_disk_rows(placed)]
 
 
 def _possible_layers(looked: Inspection) -> tuple[Placed, ...]:
@@ -69,12 +69,14 @@ def _layer_row(layer: Placed) -> LayerRow:
 def _disk_rows(placed: tuple[Placed, ...]) -> Iterator[LayerRow]:
     sizes: dict[str, list[int]] = {}
     for layer in placed:
-        for wanted in layer.spec.devices:
-            claims = layer.target.devices.get(wanted.use, ())
-            sizes.setdefault(wanted.role, []).extend(claim.size for claim in claims)
-    for role, found in sizes.items():
-        each = " to ".join(dict.fromkeys((format_size(min(found)), format_size(max(found)))))
-        yield LayerRow(f"{role}, each" if len(found) > 1 else role, each, "", Alignment())
+        for group in layer.spec.devices:
+            claims = layer.target.devices.get(group.use, ())
+            sizes.setdefault(group.role, []).extend(claim.size for claim in claims)
+    for role, disk_sizes in sizes.items():
+        each = " to ".join(
+            dict.fromkeys((format_size(min(disk_sizes)), format_size(max(disk_sizes))))
+        )
+        yield LayerRow(f"{role}, each" if len(disk_sizes) > 1 else role, each, "", Alignment())
 
 
 def full_stripe(gives: Target) -> str:
@@ -93,10 +95,10 @@ def alignment(layer: Placed) -> Alignment:
         return Alignment()
     if grain := _grain(layer):
         return _grain_alignment(grain, full)
-    said = next((note for note in driver_notes(layer) if "aligned" in note), "")
-    if "not aligned" in said:
+    text = next((note for note in driver_notes(layer) if "aligned" in note), "")
+    if "not aligned" in text:
         return Alignment(WARN, "not aligned")
-    if said:
+    if text:
         return Alignment(GOOD, f"{below.stripe_count} × {format_size(below.stripe_unit)}")
     if (layer.gives.stripe_unit, layer.gives.stripe_count) == (
         below.stripe_unit,
@@ -128,8 +130,8 @@ def _grain_alignment(grain: int, full: int) -> Alignment:
 
 def driver_notes(layer: Placed) -> tuple[str, ...]:
     """Notes that its driver finds worth recording."""
-    known = set(layer.target.notes)
-    return tuple(note for note in layer.gives.notes if note not in known)
+    inherited = set(layer.target.notes)
+    return tuple(note for note in layer.gives.notes if note not in inherited)
 
 
 def layer_facts(looked: Inspection, number: int) -> list[tuple[str, str]]:
@@ -139,20 +141,20 @@ def layer_facts(looked: Inspection, number: int) -> list[tuple[str, str]]:
         return []
     layer = placed[number - 1]
     driver, gives = registry.layer(layer.spec.kind), layer.gives
-    found = [
+    rows = [
         ("Gives", f"{WORDS[driver.PROVIDES]}{f', {format_size(gives.size)}' if gives.size else ''}")
     ]
     if stripe := full_stripe(gives):
-        found.append(("Full stripe", stripe))
+        rows.append(("Full stripe", stripe))
     if (on := alignment(layer)).words:
-        found.append(("On that below", on.words))
+        rows.append(("On that below", on.words))
     for use, claims in layer.target.devices.items():
         if use not in (BELOW, main_use(driver)) and claims:
             many = f"{len(claims)} disk{'s' * (len(claims) > 1)}"
-            found.append(
-                (use.capitalize(), f"{many}, {format_size(sum(one.size for one in claims))}")
+            rows.append(
+                (use.capitalize(), f"{many}, {format_size(sum(claim.size for claim in claims))}")
             )
-    return found
+    return rows
 
 
 def usable_size(looked: Inspection) -> UsableSize | None:

@@ -27,8 +27,8 @@ class NameForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ["name", "description", "measure_resync", "on_degraded"]
         widgets = {"description": forms.Textarea(attrs={"rows": 2})}
 
-    def __init__(self, *given: Any, **fields: Any) -> None:
-        super().__init__(*given, **fields)
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        super().__init__(*args, **fields)
         self.fields["on_degraded"].required = False
 
     def clean_on_degraded(self) -> str:
@@ -52,11 +52,11 @@ class LayerForms:
         self.options = DriverForm(
             self.driver.Options, data, prefix=prefix, initial=entry.get("options")
         )
-        given = {group["use"]: group for group in entry.get("devices", ())}
+        groups = {group["use"]: group for group in entry.get("devices", ())}
         none = {"count": 0} if "devices" in entry else None
         self.disks = [
             DisksForm(
-                data, prefix=f"{prefix}-{use}", use=use, what=what, initial=given.get(use, none)
+                data, prefix=f"{prefix}-{use}", use=use, what=what, initial=groups.get(use, none)
             )
             for use, what in self.driver.USES.items()
         ]

@@ -48,11 +48,13 @@ class SpareRoles:
 
 def spare_roles(spares: Mapping[str, int]) -> SpareRoles:
     """Of a host with so many spare disks of each role, at least one in all."""
-    there = {role: n for role, n in spares.items() if n > 0}
-    main = max(there, key=lambda role: (there[role], role not in FAST_ROLES, role))
-    slow = sorted((r for r in there if r not in FAST_ROLES), key=lambda role: (-there[role], role))
-    cache = next((role for role in FAST_ROLES if role in there), "")
-    if not slow and cache == FAST_ROLES[0] and FAST_ROLES[1] in there:
+    counts = {role: n for role, n in spares.items() if n > 0}
+    main = max(counts, key=lambda role: (counts[role], role not in FAST_ROLES, role))
+    slow = sorted(
+        (r for r in counts if r not in FAST_ROLES), key=lambda role: (-counts[role], role)
+    )
+    cache = next((role for role in FAST_ROLES if role in counts), "")
+    if not slow and cache == FAST_ROLES[0] and FAST_ROLES[1] in counts:
         # an NVMe disk before SATA SSDs
         slow = [FAST_ROLES[1]]
     return SpareRoles(main, slow[0], cache) if slow and cache else SpareRoles(main, "", "")
@@ -67,24 +69,24 @@ def host_shapes(
     """
     if not any(n > 0 for n in spares.values()):
         return []
-    found = list(_all_shapes(spares, spare_roles(like or spares)))
-    return sorted(found, key=lambda one: bool(one.lacks))
+    shapes = list(_all_shapes(spares, spare_roles(like or spares)))
+    return sorted(shapes, key=lambda shape: bool(shape.lacks))
 
 
-def _all_shapes(spares: Mapping[str, int], told: SpareRoles) -> Iterator[HostShape]:
-    main, n = told.main, spares[told.main]
+def _all_shapes(spares: Mapping[str, int], chosen: SpareRoles) -> Iterator[HostShape]:
+    main, n = chosen.main, spares[chosen.main]
     yield _stripe(main, n)
-    yield from _cached(told, spares)
+    yield from _cached(chosen, spares)
     yield _zpool(main, n)
-    yield from _slog(told, spares)
-    for role in sorted({main, told.cache} - {""}, key=lambda role: role == main):
+    yield from _slog(chosen, spares)
+    for role in sorted({main, chosen.cache} - {""}, key=lambda role: role == main):
         if role != main or n > 1:
             yield _single_disk(role)
     yield _mirrors(main, n)
     yield _raid5(main, n)
     yield _raidz2(main, n)
-    if told.cache and told.cache != main:
-        yield _mirrors(told.cache, spares[told.cache])
+    if chosen.cache and chosen.cache != main:
+        yield _mirrors(chosen.cache, spares[chosen.cache])
 
 
 def _layer(kind: str, options: Mapping[str, Any], use: str, role: str, n: int) -> dict[str, Any]:
@@ -101,8 +103,8 @@ def _volume(role: str, n: int) -> dict[str, Any]:
 def _stripe(role: str, n: int) -> HostShape:
     if n == 1:
         return _single_disk(role)
-    says = f"all {n} disks, 64 KiB pieces; no disk may fail"
-    return HostShape("stripe", f"Stripe of {n} {role}, xfs", says, [_volume(role, n), XFS])
+    text = f"all {n} disks, 64 KiB pieces; no disk may fail"
+    return HostShape("stripe", f"Stripe of {n} {role}, xfs", text, [_volume(role, n), XFS])
 
 
 def _single_disk(role: str) -> HostShape:
@@ -114,9 +116,9 @@ def _disks_text(role: str, n: int) -> str:
     return f"a stripe of {n} {role}" if n > 1 else f"one {role}"
 
 
-def _cached(told: SpareRoles, spares: Mapping[str, int]) -> Iterator[HostShape]:
+def _cached(chosen: SpareRoles, spares: Mapping[str, int]) -> Iterator[HostShape]:
     """The SSD before the stripe, by LVM and by bcache."""
-    base, cache = told.base, told.cache
+    base, cache = chosen.base, chosen.cache
     if not base:
         lacks = "Needs slower disks and a spare SSD (role ssd or nvme) to put in front of them."
         yield HostShape("lvm-cache", "LVM cache in front of a stripe", "", lacks=lacks)
@@ -124,12 +126,12 @@ def _cached(told: SpareRoles, spares: Mapping[str, int]) -> Iterator[HostShape]:
     n = spares[base]
     over, below = _disks_text(base, n), _volume(base, n)
     lvm = _layer("lvm_cache", {"mode": "writeback"}, "cache", cache, 1)
-    says = "writeback: writes wait on the SSD"
+    text = "writeback: writes wait on the SSD"
     yield HostShape(
-        "lvm-cache", f"LVM cache on {cache} before {over}, xfs", says, [below, lvm, XFS]
+        "lvm-cache", f"LVM cache on {cache} before {over}, xfs", text, [below, lvm, XFS]
     )
     bcache = _layer("bcache", {"cache_mode": "writeback"}, "cache", cache, 1)
-    yield HostShape("bcache", f"bcache on {cache} before {over}, xfs", says, [below, bcache, XFS])
+    yield HostShape("bcache", f"bcache on {cache} before {over}, xfs", text, [below, bcache, XFS])
 
 
 def _pool(role: str, n: int, **options: Any) -> dict[str, Any]:
@@ -137,18 +139,18 @@ def _pool(role: str, n: int, **options: Any) -> dict[str, Any]:
 
 
 def _zpool(role: str, n: int) -> HostShape:
-    says = "striped, ashift 12; no disk may fail" if n > 1 else "ashift 12"
-    return HostShape("zpool", f"zpool of {n} {role}", says, [_pool(role, n), ZFS])
+    text = "striped, ashift 12; no disk may fail" if n > 1 else "ashift 12"
+    return HostShape("zpool", f"zpool of {n} {role}", text, [_pool(role, n), ZFS])
 
 
-def _slog(told: SpareRoles, spares: Mapping[str, int]) -> Iterator[HostShape]:
-    if not told.base:
+def _slog(chosen: SpareRoles, spares: Mapping[str, int]) -> Iterator[HostShape]:
+    if not chosen.base:
         return
-    n, pool = spares[told.base], _pool(told.base, spares[told.base])
-    pool["devices"].append({"use": "log", "role": told.cache, "count": 1})
-    says = "the same with its intent log on the SSD"
+    n, pool = spares[chosen.base], _pool(chosen.base, spares[chosen.base])
+    pool["devices"].append({"use": "log", "role": chosen.cache, "count": 1})
+    text = "the same with its intent log on the SSD"
     yield HostShape(
-        "zpool-slog", f"zpool of {n} {told.base}, SLOG on {told.cache}", says, [pool, ZFS]
+        "zpool-slog", f"zpool of {n} {chosen.base}, SLOG on {chosen.cache}", text, [pool, ZFS]
     )
 
 
@@ -160,16 +162,16 @@ def _mirrors(role: str, n: int) -> HostShape:
         return HostShape(f"mirror-{role}", f"Mirror of 2 {role}", "", lacks=lacks)
     level, name = (10, f"md RAID 10 of {even} {role}") if even > 2 else (1, f"Mirror of 2 {role}")
     stack = [_layer("md", {"level": level}, "data", role, even), XFS]
-    says = "1 disk may fail; runs wait for the initial resync"
-    return HostShape(f"mirror-{role}", f"{name}, xfs", says, stack)
+    text = "1 disk may fail; runs wait for the initial resync"
+    return HostShape(f"mirror-{role}", f"{name}, xfs", text, stack)
 
 
 def _raid5(role: str, n: int) -> HostShape:
     if n < 3:
         return HostShape("raid5", f"md RAID 5 of 3 {role}", "", lacks=_missing_text(role, n, 3))
     stack = [_layer("md", {"level": 5}, "data", role, n), XFS]
-    says = "1 disk may fail; small writes read first"
-    return HostShape("raid5", f"md RAID 5 of {n} {role}, xfs", says, stack)
+    text = "1 disk may fail; small writes read first"
+    return HostShape("raid5", f"md RAID 5 of {n} {role}, xfs", text, stack)
 
 
 def _raidz2(role: str, n: int) -> HostShape:

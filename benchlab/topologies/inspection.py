@@ -44,15 +44,15 @@ class Inspection:
 
     def trouble_at(self, layer: int) -> ChainFault | None:
         """Trouble of one layer, from 1."""
-        return next((one for one in self.wrong if one.layer == layer), None)
+        return next((trouble for trouble in self.wrong if trouble.layer == layer), None)
 
 
 def inspect_stack(stack: Stack, shelf: DiskSupply) -> Inspection:
     """Findings on a stack: whether its layers can stand on each other; and where they can, whether they can be made."""
     specs = specs_of(stack)
-    found = list(chain.troubles(specs))
-    missing = next((one for one in found if one.unfinished), None)
-    wrong = [one for one in found if not one.unfinished]
+    troubles = list(chain.troubles(specs))
+    missing = next((trouble for trouble in troubles if trouble.unfinished), None)
+    wrong = [trouble for trouble in troubles if not trouble.unfinished]
     reckoned = estimate_sizes(specs, shelf)
     unmade = bool(reckoned.error and not wrong)
     if unmade:

@@ -46,7 +46,7 @@ def gap_offers(stack: Stack, at: int, shelf: DiskSupply) -> GapOffers:
 
 
 def _gap_offers(stack: Stack, at: int, now: Inspection, shelf: DiskSupply) -> GapOffers:
-    found: list[LayerOffer] = []
+    fitting: list[LayerOffer] = []
     reasons: dict[str, list[str]] = {}
     for kind, driver in registry.all_layers().items():
         act = StackEdit("add", at, (kind,))
@@ -54,12 +54,12 @@ def _gap_offers(stack: Stack, at: int, now: Inspection, shelf: DiskSupply) -> Ga
         if why := _why_not(driver, kind, stack, at, now, then):
             reasons.setdefault(why, []).append(driver.LABEL)
         else:
-            found.append(
+            fitting.append(
                 LayerOffer(kind, driver.LABEL, driver_summary(driver), act, _open_need(kind, then))
             )
-    found.sort(key=_offer_order)
+    fitting.sort(key=_offer_order)
     refused = (f"{', '.join(labels)} {why}" for why, labels in reasons.items())
-    return GapOffers(at, tuple(found), tuple(refused))
+    return GapOffers(at, tuple(fitting), tuple(refused))
 
 
 def _offer_order(offer: LayerOffer) -> tuple[bool, bool, tuple[int, int, str]]:

@@ -48,9 +48,9 @@ def parse_moment(code: str) -> Moment:
     """Raises ValueError for what no run has."""
     if code in (AS_BUILT, RESYNC):
         return Moment(0, code == RESYNC)
-    if not (found := CODE.fullmatch(code)):
+    if not (match := CODE.fullmatch(code)):
         raise ValueError(f"{code!r} is not a stage: resync, during-1, after-1, …")
-    return Moment(int(found[2]), found[1] == "during")
+    return Moment(int(match[2]), match[1] == "during")
 
 
 def describe_moment(code: str, beside: Collection[str]) -> str:
@@ -65,10 +65,10 @@ def describe_moment(code: str, beside: Collection[str]) -> str:
 
 def measured_moments(stages: Sequence[Mapping[str, Any]], measure_resync: bool) -> list[Moment]:
     """All moments at which a topology's runs measure, in the order of time."""
-    found = [Moment(0, True)] if measure_resync else []
-    found.append(Moment())
+    ordered = [Moment(0, True)] if measure_resync else []
+    ordered.append(Moment())
     for number, stage in enumerate(stages, start=1):
         if stage.get("during"):
-            found.append(Moment(number, True))
-        found.append(Moment(number))
-    return found
+            ordered.append(Moment(number, True))
+        ordered.append(Moment(number))
+    return ordered

@@ -125,10 +125,14 @@ def draw_plan(plan: StackPlan, facts: HostFacts | None = None) -> Drawing:
         feet[number] = _draw_layer(canvas, plan.layers[number - 1], rights[number - 1], y)
         y = feet[number] + RISE
     y = y if groups else y - RISE
-    for group, left in zip(groups, lefts, strict=True):
-        _draw_disks(canvas, group, left, y, serials)
-        canvas.edges.append(Edge(left + group.width // 2, y, feet[group.layer], _added_css(group)))
-    width = max([*rights, *(left + g.width for g, left in zip(groups, lefts, strict=True))])
+    for group, group_left in zip(groups, lefts, strict=True):
+        _draw_disks(canvas, group, group_left, y, serials)
+        canvas.edges.append(
+            Edge(group_left + group.width // 2, y, feet[group.layer], _added_css(group))
+        )
+    width = max(
+        [*rights, *(group_left + g.width for g, group_left in zip(groups, lefts, strict=True))]
+    )
     height = y + max((group.height for group in groups), default=0)
     title = f"{plan.name}: what stands on what"
     return Drawing(
@@ -143,21 +147,21 @@ def draw_plan(plan: StackPlan, facts: HostFacts | None = None) -> Drawing:
 
 def _disk_groups(plan: StackPlan) -> list[DiskGroup]:
     """In the order of the layers, what stages add right after what they add to."""
-    found = [
-        DiskGroup(number, wanted.use, wanted.role, layer.target.devices[wanted.use])
+    groups = [
+        DiskGroup(number, devices.use, devices.role, layer.target.devices[devices.use])
         for number, layer in enumerate(plan.layers, start=1)
-        for wanted in layer.spec.devices
-        if layer.target.devices.get(wanted.use)
+        for devices in layer.spec.devices
+        if layer.target.devices.get(devices.use)
     ]
     for number, stage in enumerate(plan.stages, start=1):
         layer = stage.spec.layer
         before = plan.layers_after(number - 1)[layer - 1].target.devices
         after = stage.layers[layer - 1].target.devices
-        for wanted in stage.spec.devices:
-            had = before.get(wanted.use, ())
-            new = tuple(claim for claim in after.get(wanted.use, ()) if claim not in had)
-            found.append(DiskGroup(layer, wanted.use, wanted.role, new, number))
-    return sorted((g for g in found if g.disks), key=lambda g: (g.layer, g.stage))
+        for devices in stage.spec.devices:
+            had = before.get(devices.use, ())
+            new = tuple(claim for claim in after.get(devices.use, ()) if claim not in had)
+            groups.append(DiskGroup(layer, devices.use, devices.role, new, number))
+    return sorted((g for g in groups if g.disks), key=lambda g: (g.layer, g.stage))
 
 
 def _group_positions(groups: Sequence[DiskGroup], layers: int) -> tuple[list[int], list[int]]:
@@ -189,8 +193,10 @@ def _draw_layer(canvas: _Canvas, layer: Placed, right: int, y: int) -> int:
     if pieces := _made_pieces(layer):
         y = _draw_pieces(canvas, pieces, right, y)
     driver = registry.layer(layer.spec.kind)
-    said = [f"{name} {words}" for name, words in option_words(driver.Options, layer.spec.options)]
-    _draw_text_box(canvas, "layer", right, y, driver.LABEL, [" · ".join(said), _makes(layer)])
+    options = [
+        f"{name} {words}" for name, words in option_words(driver.Options, layer.spec.options)
+    ]
+    _draw_text_box(canvas, "layer", right, y, driver.LABEL, [" · ".join(options), _makes(layer)])
     box = canvas.boxes[-1]
     canvas.edges.append(Edge((MARGIN + right) // 2, y, y - RISE))
     return box.y + box.height
@@ -198,25 +204,27 @@ def _draw_layer(canvas: _Canvas, layer: Placed, right: int, y: int) -> int:
 
 def _made_pieces(layer: Placed) -> list[tuple[str, Part]]:
     """Partitions and the like; not what it was given itself, and hands on."""
-    given = layer.target
-    known = {claim.node for disks in given.devices.values() for claim in disks} | {given.volume}
-    known |= {part.node for parts in given.parts.values() for part in parts}
+    below = layer.target
+    nodes_below = {claim.node for disks in below.devices.values() for claim in disks} | {
+        below.volume
+    }
+    nodes_below |= {part.node for parts in below.parts.values() for part in parts}
     pieces = [(use, part) for use, parts in layer.gives.parts.items() for part in parts]
-    return [(use, part) for use, part in pieces if part.node not in known]
+    return [(use, part) for use, part in pieces if part.node not in nodes_below]
 
 
 def _makes(layer: Placed) -> str:
-    gives, given = layer.gives, layer.target
-    made = []
-    if gives.volume and gives.volume != given.volume:
-        made.append(
+    gives, below = layer.gives, layer.target
+    texts = []
+    if gives.volume and gives.volume != below.volume:
+        texts.append(
             f"makes {gives.volume}" + (f", {format_size(gives.size)}" if gives.size else "")
         )
-    if gives.pool and gives.pool != given.pool:
-        made.append(f"makes the pool {gives.pool}")
-    if gives.mount and gives.mount != given.mount:
-        made.append(f"mounted at {gives.mount}")
-    return "; ".join(made)
+    if gives.pool and gives.pool != below.pool:
+        texts.append(f"makes the pool {gives.pool}")
+    if gives.mount and gives.mount != below.mount:
+        texts.append(f"mounted at {gives.mount}")
+    return "; ".join(texts)
 
 
 def _draw_text_box(
@@ -288,16 +296,16 @@ def _cut_text(words: str, width: int) -> str:
 
 def _serials(groups: Iterable[DiskGroup], facts: HostFacts | None) -> dict[str, str]:
     graph = Graph(facts) if facts else None
-    found = {}
+    serials = {}
     for claim in (claim for group in groups for claim in group.disks):
         device = graph.find_device(claim.node) if graph else None
-        found[claim.node] = (device.serial if device else "") or claim.identity
-    return found
+        serials[claim.node] = (device.serial if device else "") or claim.identity
+    return serials
 
 
 def _plan_text(plan: StackPlan, groups: Sequence[DiskGroup]) -> str:
     """From the bottom up, for who cannot see it."""
-    said = []
+    sentences = []
     for number, layer in enumerate(plan.layers, start=1):
         own = [group for group in groups if group.layer == number and not group.stage]
         disks = ", ".join(f"{g.caption} ({' '.join(d.node for d in g.disks)})" for g in own)
@@ -305,8 +313,8 @@ def _plan_text(plan: StackPlan, groups: Sequence[DiskGroup]) -> str:
         text = registry.layer(layer.spec.kind).LABEL
         text += f" on {under}" if under else ""
         text += f", {_makes(layer)}" if _makes(layer) else ""
-        said.append(f"{number}. {text}.")
+        sentences.append(f"{number}. {text}.")
     for group in groups:
         if group.stage:
-            said.append(f"{group.caption}: {' '.join(d.node for d in group.disks)}.")
-    return "From the bottom up: " + " ".join(said)
+            sentences.append(f"{group.caption}: {' '.join(d.node for d in group.disks)}.")
+    return "From the bottom up: " + " ".join(sentences)

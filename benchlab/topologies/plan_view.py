@@ -100,9 +100,9 @@ class PlanView:
     @property
     def mark_counts(self) -> list[tuple[Command, int]]:
         """A command of each mark that there is, and how many have it."""
-        found = {row.mark: row for row in reversed(self.commands)}
+        commands = {row.mark: row for row in reversed(self.commands)}
         counts = Counter(row.mark for row in self.commands)
-        return [(found[mark], counts[mark]) for mark in MARKS if mark in found]
+        return [(commands[mark], counts[mark]) for mark in MARKS if mark in commands]
 
 
 def view_plan(plan: StackPlan, facts: HostFacts | None) -> PlanView:
@@ -113,7 +113,7 @@ def view_plan(plan: StackPlan, facts: HostFacts | None) -> PlanView:
     lost = (
         what_is_destroyed(plan, facts) if facts else [_unknown_disk(claim) for claim in plan.claims]
     )
-    as_before = [step for one in plan.swept.each for step in one.as_before]
+    as_before = [step for setting in plan.swept.each for step in setting.as_before]
     rows = plan_commands([*plan.steps, *as_before])
     return PlanView(
         rows,
@@ -167,23 +167,23 @@ def _chapters(plan: StackPlan, rows: Sequence[Command]) -> list[Chapter]:
         counts.append((f"Stage {number}: it grows", len(stage.grow)))
         counts.append((f"Stage {number}: what stands on it follows", len(stage.follow)))
     for at, title in enumerate(_scheduler_titles(plan)):
-        some = [one for one in plan.swept.each if one.stage == at]
-        counts.append((title, sum(len(one.steps) for one in some)))
-    same = sum(len(one.as_before) for one in plan.swept.each)
+        some = [setting for setting in plan.swept.each if setting.stage == at]
+        counts.append((title, sum(len(setting.steps) for setting in some)))
+    same = sum(len(setting.as_before) for setting in plan.swept.each)
     counts.append(("With the scheduler that was there before, also", same))
-    found, at = [], 0
+    chapters, at = [], 0
     for title, count in counts:
         if count:
-            found.append(Chapter(title, fold_commands(rows[at : at + count])))
+            chapters.append(Chapter(title, fold_commands(rows[at : at + count])))
         at += count
-    return found
+    return chapters
 
 
 def _scheduler_titles(plan: StackPlan) -> list[str]:
     """Of each stage, from none: when the commands before runs are run."""
-    said = "Before each run, the one that it asks for"
-    later = [f"{said}, after growth {number}" for number in range(1, len(plan.stages) + 1)]
-    return [f"{said}, as built" if later else said, *later]
+    title = "Before each run, the one that it asks for"
+    later = [f"{title}, after growth {number}" for number in range(1, len(plan.stages) + 1)]
+    return [f"{title}, as built" if later else title, *later]
 
 
 def _unknown_disk(claim: Claim) -> Destroyed:
@@ -195,20 +195,18 @@ def _unknown_disk(claim: Claim) -> Destroyed:
 def plan_commands(steps: Iterable[Step]) -> list[Command]:
     """The first step that claims a disk destroys what was on it; the later ones meet only what we made ourselves."""
     lost: set[str] = set()
-    found = []
+    rows = []
     for step in steps:
         claimed = {claim.identity for claim in step.destroys}
         mark = "-" if claimed - lost else "+" if step.undo else "~"
-        found.append(
-            Command(mark, format_command(step.argv), step.says, tuple(map(str, step.argv)))
-        )
+        rows.append(Command(mark, format_command(step.argv), step.says, tuple(map(str, step.argv))))
         lost |= claimed
-    return found
+    return rows
 
 
 def fold_commands(rows: Sequence[Command]) -> list[Commands]:
     """The same commands in the same order, repetitions for one device after the other as one."""
-    found: list[Commands] = []
+    blocks: list[Commands] = []
     # the rows from `start` to `at` are shown as they are
     start = at = 0
     while at < len(rows):
@@ -217,11 +215,11 @@ def fold_commands(rows: Sequence[Command]) -> list[Commands]:
             at += 1
             continue
         if start < at:
-            found.append(Commands(tuple(rows[start:at])))
+            blocks.append(Commands(tuple(rows[start:at])))
         block, end = rows[at : at + length], at + length * times
-        found.append(Commands(tuple(rows[at:end]), _general(block), times))
+        blocks.append(Commands(tuple(rows[at:end]), _general(block), times))
         start = at = end
-    return [*found, Commands(tuple(rows[start:]))] if start < at else found
+    return [*blocks, Commands(tuple(rows[start:]))] if start < at else blocks
 
 
 def _repeats(rows: Sequence[Command], at: int) -> tuple[int, int]:
@@ -252,30 +250,30 @@ def _general(block: Sequence[Command]) -> tuple[Command, ...]:
 
 def destroy_phrase(destroyed: Iterable[tuple[str, Destroyed] | LostDisk]) -> str:
     """Phrase that a person types to agree that these disks (host's name, disk) are lost; "" when none is."""
-    lost = {(one[0], one[1].identity) for one in destroyed}
+    lost = {(entry[0], entry[1].identity) for entry in destroyed}
     if not lost:
         return ""
     hosts = ", ".join(sorted({host for host, _ in lost}))
     return f"destroy {_disk_count(str(len(lost)))} on {hosts}"
 
 
-def is_agreed(typed: str, wanted: str) -> bool:
+def is_agreed(typed: str, expected: str) -> bool:
     """True when the phrase was typed; how it was spaced does not matter."""
-    return _normalize_spaces(typed) == _normalize_spaces(wanted)
+    return _normalize_spaces(typed) == _normalize_spaces(expected)
 
 
-def agreement_error(typed: str, wanted: str) -> str:
+def agreement_error(typed: str, expected: str) -> str:
     """Fault in what was typed in the place of `wanted`, for the page that asks for it."""
-    said, meant = (
+    typed_match, expected_match = (
         PHRASE.fullmatch(_normalize_spaces(typed)),
-        PHRASE.fullmatch(_normalize_spaces(wanted)),
+        PHRASE.fullmatch(_normalize_spaces(expected)),
     )
-    if said and meant and said[1] != meant[1]:
-        wrong = f"This says {_disk_count(said[1])}. The plan destroys {meant[1]}."
-    elif said and meant and said[2] != meant[2]:
-        wrong = f"This says {said[2]}. The disks are on {meant[2]}."
+    if typed_match and expected_match and typed_match[1] != expected_match[1]:
+        wrong = f"This says {_disk_count(typed_match[1])}. The plan destroys {expected_match[1]}."
+    elif typed_match and expected_match and typed_match[2] != expected_match[2]:
+        wrong = f"This says {typed_match[2]}. The disks are on {expected_match[2]}."
     else:
-        wrong = f"Type “{wanted}” to confirm."
+        wrong = f"Type “{expected}” to confirm."
     return f"Nothing was done. {wrong}"
 
 
@@ -289,11 +287,11 @@ def _normalize_spaces(text: str) -> str:
 
 def merge_lost_disks(lost: Iterable[LostDisk]) -> list[LostDisk]:
     """Each disk once, with all that take it."""
-    found: dict[tuple[str, str], LostDisk] = {}
-    for one in lost:
-        seen = found.get((one.host, one.disk.identity), one._replace(layouts=()))
-        holds = tuple(dict.fromkeys((*seen.disk.holds, *one.disk.holds)))
-        found[one.host, one.disk.identity] = LostDisk(
-            one.host, replace(seen.disk, holds=holds), (*seen.layouts, *one.layouts)
+    merged: dict[tuple[str, str], LostDisk] = {}
+    for entry in lost:
+        previous = merged.get((entry.host, entry.disk.identity), entry._replace(layouts=()))
+        holds = tuple(dict.fromkeys((*previous.disk.holds, *entry.disk.holds)))
+        merged[entry.host, entry.disk.identity] = LostDisk(
+            entry.host, replace(previous.disk, holds=holds), (*previous.layouts, *entry.layouts)
         )
-    return list(found.values())
+    return list(merged.values())

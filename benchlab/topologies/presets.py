@@ -62,29 +62,35 @@ def with_disk_count(preset: Preset, count: int) -> Preset:
         {
             **layer,
             "devices": [
-                {**one, "count": count} if one is many else one for one in layer["devices"]
+                {**group, "count": count} if group is many else group for group in layer["devices"]
             ],
         }
         for layer in preset.stack
     ]
     name = preset.name.replace(f"of {many['count']}", f"of {count}")
-    says = preset.says.replace("twelve disks", f"{count} disks")
-    return replace(preset, name=name, says=says, stack=stack)
+    text = preset.says.replace("twelve disks", f"{count} disks")
+    return replace(preset, name=name, says=text, stack=stack)
 
 
 def _stretched_group(preset: Preset) -> dict[str, Any] | None:
     """Its entry of several disks; None: it does not stretch."""
-    found = (
-        one for layer in preset.stack for one in layer["devices"] if one["count"] >= MIN_STRIPE
+    groups = (
+        group
+        for layer in preset.stack
+        for group in layer["devices"]
+        if group["count"] >= MIN_STRIPE
     )
-    return next(found) if preset.stretches else None
+    return next(groups) if preset.stretches else None
 
 
 PRESETS_FILE = Path(__file__).with_suffix(".json")
-ALL_PRESETS = tuple(Preset(**one) for one in json.loads(PRESETS_FILE.read_text("utf-8")))
+ALL_PRESETS = tuple(Preset(**fields) for fields in json.loads(PRESETS_FILE.read_text("utf-8")))
 PRESETS = {preset.slug: preset for preset in ALL_PRESETS}
 
 
 def presets_by_group() -> list[tuple[str, list[Preset]]]:
     """In the order of the page: (heading, presets)."""
-    return [(name, list(found)) for name, found in groupby(ALL_PRESETS, key=lambda one: one.group)]
+    return [
+        (name, list(presets))
+        for name, presets in groupby(ALL_PRESETS, key=lambda preset: preset.group)
+    ]

@@ -46,13 +46,13 @@ def find_faults(stack: Stack, shelf: DiskSupply, looked: Inspection | None = Non
     now = looked or inspect_stack(stack, shelf)
     troubles = now.wrong or ((now.missing,) if now.missing and stack else ())
     return [
-        Fault(one.layer, _sentence(one.message), _remedies(stack, one, now, shelf))
-        for one in troubles
+        Fault(trouble.layer, _sentence(trouble.message), _remedies(stack, trouble, now, shelf))
+        for trouble in troubles
     ]
 
 
-def _sentence(said: str) -> str:
-    return f"{said[:1].upper()}{said[1:].rstrip('.')}."
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def _remedies(
@@ -69,11 +69,11 @@ def _remedies(
         if score < now.score:
             tried.append((score, place, remedy))
             enough[remedy.act.word] += not score
-    found: list[Remedy] = []
-    for _, _, remedy in sorted(tried, key=lambda one: one[:2]):
-        if sum(one.act.word == remedy.act.word for one in found) < MAX_OF_KIND:
-            found.append(remedy)
-    return tuple(found[:MAX_REMEDIES])
+    chosen: list[Remedy] = []
+    for _, _, remedy in sorted(tried, key=lambda other: other[:2]):
+        if sum(other.act.word == remedy.act.word for other in chosen) < MAX_OF_KIND:
+            chosen.append(remedy)
+    return tuple(chosen[:MAX_REMEDIES])
 
 
 def _candidates(stack: Stack, trouble: ChainFault) -> Iterator[Remedy]:
@@ -98,8 +98,8 @@ def _layer_label(stack: Stack, at: int) -> str:
 def _move_remedies(stack: Stack, at: int) -> Iterator[Remedy]:
     for to, words in ((at - 1, "below"), (at + 1, "above")):
         if 0 <= to < len(stack):
-            says = f"Move {_layer_label(stack, at)} {words} {_layer_label(stack, to)}"
-            yield Remedy(says, StackEdit("move", at, (to,)))
+            text = f"Move {_layer_label(stack, at)} {words} {_layer_label(stack, to)}"
+            yield Remedy(text, StackEdit("move", at, (to,)))
 
 
 def _count_remedies(stack: Stack, at: int) -> Iterator[Remedy]:
@@ -165,18 +165,18 @@ def _add_remedies(at: int, words: str) -> Iterator[Remedy]:
 
 
 def _plain_first() -> list[tuple[str, Layer[Any]]]:
-    return sorted(registry.all_layers().items(), key=lambda one: plainness(one[1]))
+    return sorted(registry.all_layers().items(), key=lambda item: plainness(item[1]))
 
 
 def _exchange_remedies(stack: Stack, at: int) -> Iterator[Remedy]:
     """Another layer on the same disks."""
-    here = registry.layer(stack[at]["kind"])
+    current = registry.layer(stack[at]["kind"])
     for kind, driver in _plain_first():
-        if driver is not here and main_use(here) and main_use(driver):
+        if driver is not current and main_use(current) and main_use(driver):
             yield Remedy(f"Make it {driver.LABEL}", StackEdit("exchange", at, (kind,)))
 
 
-def fewer_disks(stack: Stack, role: str, there: int, shelf: DiskSupply) -> Remedy | None:
+def fewer_disks(stack: Stack, role: str, available: int, shelf: DiskSupply) -> Remedy | None:
     """The stack with only so many disks of a role, where one group takes them all and it can be built of those."""
     places = [
         (at, group)
@@ -184,9 +184,13 @@ def fewer_disks(stack: Stack, role: str, there: int, shelf: DiskSupply) -> Remed
         for group in entry.get("devices", ())
         if group["role"] == role and group_count(group)
     ]
-    if len(places) != 1 or not there:
+    if len(places) != 1 or not available:
         return None
     [(at, group)] = places
-    act = StackEdit("disks", at, (group["use"], there))
-    words = f"Make it {there} {role}" if is_fast_role(role) or there != 1 else f"Make it one {role}"
+    act = StackEdit("disks", at, (group["use"], available))
+    words = (
+        f"Make it {available} {role}"
+        if is_fast_role(role) or available != 1
+        else f"Make it one {role}"
+    )
     return Remedy(words, act) if inspect_after(act, stack, shelf).valid else None

@@ -45,8 +45,8 @@ def _layer_label(layer: Placed) -> str:
 
 def _build_lines(layer: Placed) -> Iterator[str]:
     yield f"\n# {_layer_label(layer)}"
-    if ask := stack.manual_task(layer):
-        yield _comment(f"A manual step is needed here: {ask.instruction}")
+    if manual_step := stack.manual_task(layer):
+        yield _comment(f"A manual step is needed here: {manual_step.instruction}")
     yield from _step_lines(layer.steps)
 
 
@@ -72,9 +72,9 @@ def _step_line(step: Step) -> str:
 
 
 def _undo_lines(layer: Placed) -> Iterator[str]:
-    undo = [one for step in reversed(layer.steps) for one in step.undo]
+    undo = [command for step in reversed(layer.steps) for command in step.undo]
     yield f"# {_layer_label(layer)}{'' if undo else ': nothing by itself'}"
-    yield from (_comment(f"  {_step_line(one)}") for one in undo)
+    yield from (_comment(f"  {_step_line(command)}") for command in undo)
 
 
 def _comment(text: str) -> str:

@@ -39,9 +39,9 @@ def create_topology(
     on_degraded: str = OnDegraded.STOP,
 ) -> Topology:
     """Raises ValidationError naming the layer or stage and what is wrong."""
-    made = Topology(team=team, created_by_id=user.pk if user else None)
+    topology = Topology(team=team, created_by_id=user.pk if user else None)
     return change_topology(
-        made,
+        topology,
         name=name,
         stack=stack,
         description=description,
@@ -90,10 +90,10 @@ def checked_stack(stack: Stack) -> list[dict[str, Any]]:
 
 def checked_stages(layers: Stack, stages: Stack) -> list[dict[str, Any]]:
     """The stages of checked layers with complete options. Raises ValidationError when one cannot be."""
-    made = [_checked_stage(number, layers, entry) for number, entry in enumerate(stages, 1)]
+    complete = [_checked_stage(number, layers, entry) for number, entry in enumerate(stages, 1)]
     with _as_validation_error():
-        check_stages(specs(layers), stage_specs(made))
-    return made
+        check_stages(specs(layers), stage_specs(complete))
+    return complete
 
 
 def _checked_stage(number: int, layers: Stack, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,8 +133,8 @@ def _as_validation_error() -> Iterator[None]:
     try:
         yield
     except AgentError as error:
-        said = str(error)
-        raise ValidationError(f"{said[:1].upper()}{said[1:]}.") from None
+        message = str(error)
+        raise ValidationError(f"{message[:1].upper()}{message[1:]}.") from None
 
 
 def _layer_driver(number: int, entry: Mapping[str, Any]) -> Layer[Any]:
@@ -170,8 +170,10 @@ def _check_devices(where: str, driver: Layer[Any], groups: Sequence[Mapping[str,
         raise ValidationError(f"{where}: devices is a list of groups with use, role and count.")
     uses = [group["use"] for group in groups]
     if not set(map(str, uses)) <= set(driver.USES):
-        wanted = ", ".join(f"{u} ({what.purpose})" for u, what in driver.USES.items()) or "no disks"
-        raise ValidationError(f"{where} takes {wanted}; it got {uses}.")
+        accepted = (
+            ", ".join(f"{u} ({what.purpose})" for u, what in driver.USES.items()) or "no disks"
+        )
+        raise ValidationError(f"{where} takes {accepted}; it got {uses}.")
     for group in groups:
         role, count = group["role"], group["count"]
         if not isinstance(role, str) or not ROLE.fullmatch(role):

@@ -64,10 +64,12 @@ class DiskSupply:
 
     def take_disks(self, role: str, count: int) -> list[Disk]:
         """So many of a role: the host's, then more like its last one."""
-        here = list(self.there.get(role, ()))[:count]
-        size = here[-1].size if here else EXAMPLE_SIZES.get(role, DEFAULT_SIZE)
-        more = (Disk(f"{role}{number}", role, size) for number in range(len(here) + 1, count + 1))
-        return [*here, *more]
+        available = list(self.there.get(role, ()))[:count]
+        size = available[-1].size if available else EXAMPLE_SIZES.get(role, DEFAULT_SIZE)
+        more = (
+            Disk(f"{role}{number}", role, size) for number in range(len(available) + 1, count + 1)
+        )
+        return [*available, *more]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,8 @@ class SizeEstimate:
 def estimate_sizes(specs: Sequence[LayerSpec], shelf: DiskSupply) -> SizeEstimate:
     """Whatever stands on what: a layer that nothing is below gives its own error."""
     counts = Counter[str]()
-    for wanted in chain.from_iterable(spec.devices for spec in specs):
-        counts[wanted.role] += wanted.count
+    for group in chain.from_iterable(spec.devices for spec in specs):
+        counts[group.role] += group.count
     disks = [disk for role, count in counts.items() for disk in shelf.take_disks(role, count)]
     facts, spares = example(disks)
     free = stack.free_disks(facts, spares)
@@ -122,7 +124,7 @@ def good_count(kind: str) -> int:
 
 
 @lru_cache(maxsize=256)
-def _good_count(kind: str, of: tuple[type[Any], ...]) -> int:
+def _good_count(kind: str, options: tuple[type[Any], ...]) -> int:
     """`of`: its options, which tell this driver from another one of that name."""
     driver = registry.layer(kind)
     main, means = next(iter(driver.USES.items()))
@@ -148,10 +150,10 @@ def needs_options(kind: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _needs_options(kind: str, of: tuple[type[Any], ...]) -> bool:
+def _needs_options(kind: str, options: tuple[type[Any], ...]) -> bool:
     for base in ([], *([other] for other in registry.all_layers())):
-        specs = [_example_layer(of) for of in (*base, kind)]
-        if not [one for one in troubles(specs) if not one.unfinished]:
+        specs = [_example_layer(name) for name in (*base, kind)]
+        if not [trouble for trouble in troubles(specs) if not trouble.unfinished]:
             return estimate_sizes(specs, DiskSupply()).layer == len(specs)
     return False
 

@@ -43,8 +43,8 @@ def _box(entry: Mapping[str, Any]) -> Box:
     # a layer that was removed from the code since; the page must still come up
     if driver is None:
         return Box(f"{entry['kind']} (unknown layer)", (), "", disks)
-    said = option_words(driver.Options, entry.get("options", {}))
-    return Box(driver.LABEL, said, WORDS[driver.PROVIDES], disks)
+    options = option_words(driver.Options, entry.get("options", {}))
+    return Box(driver.LABEL, options, WORDS[driver.PROVIDES], disks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ def _growth(kind: str, stage: Mapping[str, Any]) -> Growth:
     driver = (
         registry.implements(kind, protocols.Growable) if kind in registry.all_layers() else None
     )
-    said = option_words(driver.Grow, stage.get("options", {})) if driver else ()
+    options = option_words(driver.Grow, stage.get("options", {})) if driver else ()
     label = driver.LABEL if driver else f"{kind} (unknown layer)"
-    return Growth(label, stage["layer"], said, disks, bool(stage.get("during")))
+    return Growth(label, stage["layer"], options, disks, bool(stage.get("during")))
 
 
 def option_words(kind: type[Any], options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

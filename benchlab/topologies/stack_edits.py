@@ -51,10 +51,12 @@ def parse_edit(text: str, layers: int) -> StackEdit | None:
     words = rest.split(" ", len(kinds)) if kinds is not None else []
     if kinds is None or len(words) != 1 + len(kinds):
         return None
-    given = [_parse_argument(kind, text) for kind, text in zip((int, *kinds), words, strict=True)]
-    if None in given or given[0] >= layers + (word == "add"):
+    arguments = [
+        _parse_argument(kind, text) for kind, text in zip((int, *kinds), words, strict=True)
+    ]
+    if None in arguments or arguments[0] >= layers + (word == "add"):
         return None
-    act = StackEdit(word, given[0], tuple(given[1:]))
+    act = StackEdit(word, arguments[0], tuple(arguments[1:]))
     return act if _is_possible(act, layers) else None
 
 
@@ -73,40 +75,42 @@ def _is_possible(act: StackEdit, layers: int) -> bool:
 
 def order_after(act: StackEdit, layers: int) -> list[int | None]:
     """For each layer afterwards which it was before; None for a new one."""
-    found: list[int | None] = list(range(layers))
+    places: list[int | None] = list(range(layers))
     if act.word == "add":
-        found.insert(act.at, None)
+        places.insert(act.at, None)
     elif act.word == "remove":
-        del found[act.at]
+        del places[act.at]
     elif act.word == "move":
-        found.insert(act.more[0], found.pop(act.at))
-    return found
+        places.insert(act.more[0], places.pop(act.at))
+    return places
 
 
 def apply_edit(act: StackEdit, stack: Sequence[Entry], shelf: DiskSupply) -> list[dict[str, Any]]:
     """The stack afterwards."""
-    kept = [dict(entry) for entry in stack]
+    layers = [dict(entry) for entry in stack]
     if act.word == "disks":
-        return _with_count(kept, act.at, *act.more, shelf=shelf)
+        return _with_count(layers, act.at, *act.more, shelf=shelf)
     if act.word == "set":
-        kept[act.at] = _with_option(kept[act.at], *act.more)
-        return kept
+        layers[act.at] = _with_option(layers[act.at], *act.more)
+        return layers
     if act.word == "exchange":
-        kept[act.at] = _exchange_layer(kept[act.at], act.more[0])
-        return kept
+        layers[act.at] = _exchange_layer(layers[act.at], act.more[0])
+        return layers
     after = [
-        _new_layer(act.more[0], gives_below(kept[: act.at]), shelf)
+        _new_layer(act.more[0], gives_below(layers[: act.at]), shelf)
         if place is None
-        else kept[place]
-        for place in order_after(act, len(kept))
+        else layers[place]
+        for place in order_after(act, len(layers))
     ]
-    return _with_bottom_disks(kept, after, shelf)
+    return _with_bottom_disks(layers, after, shelf)
 
 
 def gives_below(stack: Sequence[Entry]) -> str:
     """Word of GIVES for these layers, as the one on top of them finds it."""
-    found = [driver.PROVIDES for entry in stack if (driver := _driver(entry)).PROVIDES != "same"]
-    return found[-1] if found else "nothing"
+    given_kinds = [
+        driver.PROVIDES for entry in stack if (driver := _driver(entry)).PROVIDES != "same"
+    ]
+    return given_kinds[-1] if given_kinds else "nothing"
 
 
 def parse_count(typed: Any) -> int:
@@ -143,18 +147,18 @@ def _new_layer(kind: str, below: str, shelf: DiskSupply) -> dict[str, Any]:
 
 def _disk_group(entry: Entry, use: str) -> dict[str, Any] | None:
     """The disks of a use; None where it has none of its own. What somebody mistyped is theirs to mend."""
-    found = (dict(group) for group in entry.get("devices", ()) if group["use"] == use)
+    groups = (dict(group) for group in entry.get("devices", ()) if group["use"] == use)
     return next(
-        (group for group in found if str(group.get("count", 0)).strip() not in ("", "0")), None
+        (group for group in groups if str(group.get("count", 0)).strip() not in ("", "0")), None
     )
 
 
 def _with_group(entry: dict[str, Any], group: Mapping[str, Any]) -> dict[str, Any]:
     """With the group in place of the one of its use, in the order of the uses."""
-    groups = {one["use"]: one for one in entry.get("devices", ())}
+    groups = {entry_group["use"]: entry_group for entry_group in entry.get("devices", ())}
     groups[group["use"]] = {"role": "ssd", **groups.get(group["use"], {}), **group}
-    kept = [groups[use] for use in _driver(entry).USES if use in groups]
-    return {**entry, "devices": kept}
+    ordered = [groups[use] for use in _driver(entry).USES if use in groups]
+    return {**entry, "devices": ordered}
 
 
 def _with_count(
@@ -235,8 +239,8 @@ def _bottom_group(
     means = driver.USES[use]
     if had and group_count(had) >= max(means.least, 1):
         return {**had, "use": use, "count": min(group_count(had), means.most)}
-    cached = any(n != use and of.least for n, of in driver.USES.items())
+    cached = any(n != use and other.least for n, other in driver.USES.items())
     role = had["role"] if had else shelf.slow_role if cached else shelf.main_role
-    good, there = good_count(entry["kind"]), shelf.counts.get(role, 0)
-    fit = min(good, there) if there >= max(means.least, 1) else good
+    good, available = good_count(entry["kind"]), shelf.counts.get(role, 0)
+    fit = min(good, available) if available >= max(means.least, 1) else good
     return {"use": use, "role": role, "count": fit}

@@ -72,14 +72,14 @@ class StageForms:
         prefix = f"stage{number}"
         entry = entry or {}
         self.options = DriverForm(driver.Grow, data, prefix=prefix, initial=entry.get("options"))
-        given = {group["use"]: group for group in entry.get("devices", ())}
+        groups = {group["use"]: group for group in entry.get("devices", ())}
         self.disks = [
             DisksForm(
                 data,
                 prefix=f"{prefix}-{use}",
                 use=use,
                 what=what,
-                initial=given.get(use, {"count": 0 if given or nth else 1}),
+                initial=groups.get(use, {"count": 0 if groups or nth else 1}),
             )
             for nth, (use, what) in enumerate(driver.USES.items())
         ]
@@ -89,8 +89,8 @@ class StageForms:
 
     def is_valid(self) -> bool:
         # Every one, also after one that is wrong: all that is wrong is said at once.
-        found = [part.is_valid() for part in (self.options, self.during, *self.disks)]
-        return all(found)
+        results = [part.is_valid() for part in (self.options, self.during, *self.disks)]
+        return all(results)
 
     def entry(self) -> dict[str, Any]:
         groups = [

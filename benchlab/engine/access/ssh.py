@@ -86,15 +86,15 @@ def poll_job(rows: StepRows, decided: Poll) -> float:
     """A coroutine asks; its end has this layout stepped."""
     layout, attempt = _layout_and_attempt(rows)
     work = end_attempts.attempt_job(layout, attempt)
-    asked = PollRequest(
+    request = PollRequest(
         attempt_id=attempt.pk,
         spool=jobs.job_spool(attempt, work),
         wait_s=polls.patience_s(run_attempts.poll_wait_s(attempt)) if decided.waits else 0.0,
         offset=run_attempts.stored_sample_bytes(attempt) if rows.offset is None else rows.offset,
         outputs=work.outputs if decided.fetches else None,
     )
-    here = polls.submit_poll(layout.pk, asked, ssh_access.unconnected_shell(layout.host))
-    return 0.0 if here else asked.wait_s + ANSWER_GRACE_S
+    is_answered = polls.submit_poll(layout.pk, request, ssh_access.unconnected_shell(layout.host))
+    return 0.0 if is_answered else request.wait_s + ANSWER_GRACE_S
 
 
 def check_overdue(rows: StepRows, decided: CheckOverdue) -> float:

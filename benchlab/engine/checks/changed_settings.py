@@ -18,13 +18,13 @@ from benchlab.topologies import moments
 
 
 def changes(
-    layout: Layout, attempt: Attempt, found: Condition, queues: Queues | None = None
+    layout: Layout, attempt: Attempt, condition: Condition, queues: Queues | None = None
 ) -> list[Change]:
     """Settings that are not as they are to be, by the look that `found` is of. [] is right.
 
     `queues`: what was set for this run; None before that, when what it asks for is no matter yet.
     """
-    if found.health is None or found.rebooted:
+    if condition.health is None or condition.rebooted:
         return []
     plan, moment = planning.stored_plan(layout), moments.parse_moment(attempt.run.stage)
     part = scope(plan, moment.stage, moment.growing)
@@ -35,7 +35,7 @@ def changes(
             expected.pop(setting, None)
         expected |= _expected_queues(claims, queues or {})
     return settings.changed_settings(
-        expected, settings.settings_from_health(found.health, part), bool(found.ails)
+        expected, settings.settings_from_health(condition.health, part), bool(condition.ails)
     )
 
 

@@ -80,23 +80,23 @@ def check_layout(layout: Layout, shell: Shell) -> Condition:
     gives = [layer.gives for layer in plan.layers_after(layout.stage)]
     pool = next((target.pool for target in gives if target.pool), "")
     nodes = health_faults.layout_nodes(plan, layout.stage)
-    seen = health.read_health(shell, nodes, gives[-1].mount, pool)
-    if seen.boot_id and seen.boot_id != planning.facts_at_ready(layout).boot_id:
+    reading = health.read_health(shell, nodes, gives[-1].mount, pool)
+    if reading.boot_id and reading.boot_id != planning.facts_at_ready(layout).boot_id:
         return Condition(rebooted=True)
-    ails = health_faults.stack_faults(plan, seen, layout.stage)
+    ails = health_faults.stack_faults(plan, reading, layout.stage)
     # what is older than the first look is no part of a run
     if layout.log_end is not None:
-        ails += _log_lines(seen.kernel_errors(nodes, layout.log_end))
-    gone = {claim.node for claim in claims_of(gives[-1])} - seen.names.keys()
+        ails += _log_lines(reading.kernel_errors(nodes, layout.log_end))
+    missing = {claim.node for claim in claims_of(gives[-1])} - reading.names.keys()
     return Condition(
-        tuple(ails), frozenset(gone), max(seen.log_end, layout.log_end or 0.0), health=seen
+        tuple(ails), frozenset(missing), max(reading.log_end, layout.log_end or 0.0), health=reading
     )
 
 
 def _log_lines(lines: list[str]) -> list[str]:
     more = len(lines) - MAX_LOG_LINES
-    said = [f"kernel log: {line}" for line in lines[:MAX_LOG_LINES]]
-    return said + ([f"kernel log: {more} more lines of that kind"] if more > 0 else [])
+    texts = [f"kernel log: {line}" for line in lines[:MAX_LOG_LINES]]
+    return texts + ([f"kernel log: {more} more lines of that kind"] if more > 0 else [])
 
 
 def check_before_run(layout: Layout, shell: Shell) -> Condition:
@@ -106,19 +106,19 @@ def check_before_run(layout: Layout, shell: Shell) -> Condition:
     order right after one is so right before the next. What fails in that moment marks the next run, as what fails right
     after its start does.
     """
-    seen = _recent_conditions.pop(layout.pk, None)
-    if seen and seen.fresh and seen.stands == _layout_version(layout):
-        return seen.found
-    found = check_layout(layout, shell)
-    if found.ails and not measures_degraded(layout):
-        raise _degraded(found.ails)
-    return found
+    recent = _recent_conditions.pop(layout.pk, None)
+    if recent and recent.fresh and recent.stands == _layout_version(layout):
+        return recent.found
+    condition = check_layout(layout, shell)
+    if condition.ails and not measures_degraded(layout):
+        raise _degraded(condition.ails)
+    return condition
 
 
-def mark_start(layout: Layout, attempt: Attempt, found: Condition) -> None:
+def mark_start(layout: Layout, attempt: Attempt, condition: Condition) -> None:
     """Mark an attempt that has just been started, and remember what was seen."""
-    _mark_attempt(attempt, found.ails, BEFORE)
-    _store_condition(layout, found)
+    _mark_attempt(attempt, condition.ails, BEFORE)
+    _store_condition(layout, condition)
 
 
 def check_after_run(layout: Layout, attempt: Attempt, shell: Shell) -> Condition | None:
@@ -128,16 +128,16 @@ def check_after_run(layout: Layout, attempt: Attempt, shell: Shell) -> Condition
     """
     began = time.monotonic()
     try:
-        found = check_layout(layout, shell)
+        condition = check_layout(layout, shell)
     except AgentError as error:
         if error.reason in LAYOUT_IS_LOST:
             raise
         mark_unchecked(attempt, str(error))
         return None
-    if not found.rebooted:
-        _mark_during(layout, attempt, found)
-        _keep_recent(layout, began, found)
-    return found
+    if not condition.rebooted:
+        _mark_during(layout, attempt, condition)
+        _keep_recent(layout, began, condition)
+    return condition
 
 
 def mark_unchecked(attempt: Attempt, why: str) -> None:
@@ -145,23 +145,25 @@ def mark_unchecked(attempt: Attempt, why: str) -> None:
     _mark_attempt(attempt, [f"the layout could not be checked after the run: {why}"], DURING)
 
 
-def mark_sampled_faults(layout: Layout, attempt: Attempt, found: Condition, samples: bytes) -> None:
+def mark_sampled_faults(
+    layout: Layout, attempt: Attempt, condition: Condition, samples: bytes
+) -> None:
     """Mark an attempt with what was not in order for a part of it, by its samples. `found`: the look after it.
 
     What the run was to measure, a growth or the first resync, is no fault.
     """
-    if found.health is None or found.rebooted or not health_faults.any_sampled(samples):
+    if condition.health is None or condition.rebooted or not health_faults.any_sampled(samples):
         return
     moment = moments.parse_moment(attempt.run.stage)
-    known = [mark["says"] for mark in attempt.degraded]
+    marked = [mark["says"] for mark in attempt.degraded]
     try:
         spells = health_faults.fault_spans(
             planning.stored_plan(layout),
             job.frames(samples),
-            found.health,
+            condition.health,
             moment.stage,
             moment.growing,
-            known,
+            marked,
         )
     except AgentError as error:
         _mark_attempt(
@@ -173,8 +175,8 @@ def mark_sampled_faults(layout: Layout, attempt: Attempt, found: Condition, samp
 
 def since_check_s(attempt: Attempt) -> float:
     """Seconds since `overdue` looked, or since it was started. Another process's looks are not known."""
-    of, looked = _overdue_checks.get(attempt.layout_id, (0, 0.0))
-    if of == attempt.pk:
+    attempt_id, looked = _overdue_checks.get(attempt.layout_id, (0, 0.0))
+    if attempt_id == attempt.pk:
         return time.monotonic() - looked
     started = attempt.started_at
     return (timezone.now() - started).total_seconds() if started else 0.0
@@ -186,25 +188,25 @@ def check_overdue_run(layout: Layout, attempt: Attempt, shell: Shell) -> None:
     """
     _overdue_checks[layout.pk] = (attempt.pk, time.monotonic())
     try:
-        found = check_layout(layout, shell)
+        condition = check_layout(layout, shell)
     except AgentError as error:
         log.info("attempt %s: its layout could not be looked at: %s", attempt.pk, error)
         return
-    if not found.rebooted:
-        _mark_during(layout, attempt, found)
+    if not condition.rebooted:
+        _mark_during(layout, attempt, condition)
 
 
-def _mark_during(layout: Layout, attempt: Attempt, found: Condition) -> None:
+def _mark_during(layout: Layout, attempt: Attempt, condition: Condition) -> None:
     with transaction.atomic():
-        _mark_attempt(attempt, found.ails, DURING)
-        _store_condition(layout, found)
+        _mark_attempt(attempt, condition.ails, DURING)
+        _store_condition(layout, condition)
 
 
-def _keep_recent(layout: Layout, began: float, found: Condition) -> None:
-    for pk in [pk for pk, one in list(_recent_conditions.items()) if not one.fresh]:
+def _keep_recent(layout: Layout, began: float, condition: Condition) -> None:
+    for pk in [pk for pk, recent in list(_recent_conditions.items()) if not recent.fresh]:
         _recent_conditions.pop(pk, None)
-    if not found.ails:
-        _recent_conditions[layout.pk] = _RecentCondition(began, _layout_version(layout), found)
+    if not condition.ails:
+        _recent_conditions[layout.pk] = _RecentCondition(began, _layout_version(layout), condition)
 
 
 def forget_recent(layout_id: int) -> None:
@@ -216,33 +218,33 @@ def _layout_version(layout: Layout) -> tuple[int | None, int]:
     return layout.facts_ready_id, layout.stage
 
 
-def _store_condition(layout: Layout, found: Condition) -> None:
+def _store_condition(layout: Layout, condition: Condition) -> None:
     """Store the condition: at once where something ails, else by and by, for the log may be read again."""
-    if list(found.ails) == layout.degraded and found.log_end == layout.log_end:
+    if list(condition.ails) == layout.degraded and condition.log_end == layout.log_end:
         return
-    at_once = found.ails or layout.degraded or layout.log_end is None
+    at_once = condition.ails or layout.degraded or layout.log_end is None
     how = transitions.store_fields if at_once else transitions.store_later
-    how(layout, degraded=list(found.ails), log_end=found.log_end)
+    how(layout, degraded=list(condition.ails), log_end=condition.log_end)
 
 
 def raise_if_degraded(layout: Layout, attempt: Attempt) -> None:
     """Raises AgentError DEGRADED after a run during which something failed, unless that is to be measured."""
-    found = [mark["says"] for mark in attempt.degraded if mark["seen"] == DURING]
-    if found and not measures_degraded(layout):
-        raise _degraded(found)
+    faults = [mark["says"] for mark in attempt.degraded if mark["seen"] == DURING]
+    if faults and not measures_degraded(layout):
+        raise _degraded(faults)
 
 
 def measures_degraded(layout: Layout) -> bool:
     return layout.on_degraded == OnDegraded.MEASURE
 
 
-def _mark_attempt(attempt: Attempt, ails: Collection[str], seen: str) -> None:
-    known = {mark["says"] for mark in attempt.degraded}
-    new = [{"says": said, "seen": seen} for said in ails if said not in known]
+def _mark_attempt(attempt: Attempt, ails: Collection[str], when: str) -> None:
+    marked = {mark["says"] for mark in attempt.degraded}
+    new = [{"says": fault, "seen": when} for fault in ails if fault not in marked]
     if not new:
         return
     attempt.degraded = [*attempt.degraded, *new]
-    if seen == DURING:
+    if when == DURING:
         attempt.fingerprint = fingerprint.degraded_digest(attempt.fingerprint, new)
     attempt.save(update_fields=["degraded", "fingerprint"])
 

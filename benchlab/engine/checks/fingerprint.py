@@ -31,7 +31,7 @@ def fingerprint_parts(
     """
     moment = moments.parse_moment(attempt.run.stage)
     claims = claims_of(plan.target_at(moment.stage))
-    found = {
+    parts = {
         "host": layout.host_id,
         "kernel": facts.kernel,
         "cpu": f"{facts.cpus} x {facts.cpu_model}",
@@ -44,11 +44,11 @@ def fingerprint_parts(
     }
     # Without a key of its own, what was measured before there were stages stays equal
     if moment != moments.Moment():
-        found |= {"stage": attempt.run.stage, "stages": layout.stages[: moment.stage]}
+        parts |= {"stage": attempt.run.stage, "stages": layout.stages[: moment.stage]}
     # as above
     if ails:
-        found["degraded"] = sorted(ails)
-    return found
+        parts["degraded"] = sorted(ails)
+    return parts
 
 
 def degraded_digest(digested: str, marks: Sequence[Mapping[str, str]]) -> str:
@@ -56,8 +56,8 @@ def degraded_digest(digested: str, marks: Sequence[Mapping[str, str]]) -> str:
     return parts_digest({"began": digested, "degraded": list(marks)})
 
 
-def parts_digest(found: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+def parts_digest(parts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def tool_version(kind: str, facts: HostFacts) -> str:
@@ -67,15 +67,15 @@ def tool_version(kind: str, facts: HostFacts) -> str:
 
 
 def _device_parts(facts: HostFacts, node: str, queues: Queues = NOTHING) -> dict[str, Any]:
-    found = facts.find_device(node)
-    if found is None:
+    device = facts.find_device(node)
+    if device is None:
         return {"node": node}
-    told = {
-        "identity": found.identity,
-        "model": found.model,
-        "size": found.size,
-        "scheduler": queues.get(found.name, {}).get("scheduler", found.scheduler),
-        "sectors": [found.logical_sector, found.physical_sector],
+    parts = {
+        "identity": device.identity,
+        "model": device.model,
+        "size": device.size,
+        "scheduler": queues.get(device.name, {}).get("scheduler", device.scheduler),
+        "sectors": [device.logical_sector, device.physical_sector],
     }
     # Without a key of its own, what was measured on disks that tell none stays equal.
-    return told | ({"firmware": found.firmware} if found.firmware else {})
+    return parts | ({"firmware": device.firmware} if device.firmware else {})

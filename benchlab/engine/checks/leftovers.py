@@ -16,30 +16,30 @@ RETRY_HINT = "press “Tear down again”"
 
 def leftover_error(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> AgentError | None:
     """None: every disk is proven blank."""
-    if told := still_in_kernel(layout, plan, facts):
-        return AgentError(told, Reason.NEEDS_REBOOT)
+    if message := still_in_kernel(layout, plan, facts):
+        return AgentError(message, Reason.NEEDS_REBOOT)
     lost = lost_disks.missing_claims(plan.claims, facts)
-    left = blank.not_blank([c for c in plan.claims if c not in lost], facts, layout.name)
-    said = ["Not blank: " + "; ".join(left)] if left else []
+    not_blank = blank.not_blank([c for c in plan.claims if c not in lost], facts, layout.name)
+    sentences = ["Not blank: " + "; ".join(not_blank)] if not_blank else []
     if lost:
-        said.append(_missing_disks_text(layout, lost))
-    if not said:
+        sentences.append(_missing_disks_text(layout, lost))
+    if not sentences:
         return None
-    return AgentError(". ".join(said), Reason.NOT_BLANK if left else Reason.DISK_GONE)
+    return AgentError(". ".join(sentences), Reason.NOT_BLANK if not_blank else Reason.DISK_GONE)
 
 
 def still_in_kernel(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> str:
     """Of a layout that still stands in the kernel after a disk of it was pulled out, in this boot. "": it does not."""
     pulled = lost_disks.pulled_claims(plan.claims, facts)
-    left = blank.kernel_remains(plan.claims, facts, layout.name)
-    if not (pulled and left and _same_boot(layout, facts)):
+    standing = blank.kernel_remains(plan.claims, facts, layout.name)
+    if not (pulled and standing and _same_boot(layout, facts)):
         return ""
     disks = ", ".join(_pulled_disks(layout, pulled, facts))
     lost = lost_disks.missing_claims(pulled, facts)
     put_back = f"put {_pronoun(lost)} back in, " if lost else ""
     return (
         f"Pulled out of {layout.host} while {layout.name} used it: {disks}. The kernel still holds what was built"
-        f" there: {'; '.join(left)}. No command can remove that: {put_back}reboot {layout.host}, then {RETRY_HINT}."
+        f" there: {'; '.join(standing)}. No command can remove that: {put_back}reboot {layout.host}, then {RETRY_HINT}."
     )
 
 
@@ -75,5 +75,5 @@ def _disk_labels(layout: Layout, disks: Sequence[Claim]) -> list[str]:
 
 
 def _disk_label(claim: Claim, serial: str) -> str:
-    known = f"serial {serial}" if serial else claim.identity
-    return f"{claim.node} ({claim.model or 'model unknown'}, {known})"
+    identifier = f"serial {serial}" if serial else claim.identity
+    return f"{claim.node} ({claim.model or 'model unknown'}, {identifier})"

@@ -50,9 +50,9 @@ def plan_stack(layout: Layout, facts: HostFacts, spares: Mapping[str, Spare]) ->
         stage_specs(layout.stages),
         layout.schedulers,
     )
-    said = [text for step in plan.steps for text in refusals(step, facts, spares, layout.name)]
-    if said:
-        raise GuardError("; ".join(dict.fromkeys(said)))
+    refused = [text for step in plan.steps for text in refusals(step, facts, spares, layout.name)]
+    if refused:
+        raise GuardError("; ".join(dict.fromkeys(refused)))
     return plan
 
 
@@ -63,8 +63,8 @@ def _check_room(layout: Layout, plan: stack.StackPlan) -> None:
         moment = moments.parse_moment(run.stage)
         built = options.build_options(registry.tool(run.tool).Options, run.options)
         target = plan.target_at(moment.stage, moment.growing)
-        if said := fits.too_large(specs(layout.stack), run.tool, built, target):
-            raise PlanError(f"Workload {run.workload.name}: {said}")
+        if message := fits.too_large(specs(layout.stack), run.tool, built, target):
+            raise PlanError(f"Workload {run.workload.name}: {message}")
 
 
 def stored_plan(layout: Layout) -> stack.StackPlan:
@@ -109,8 +109,8 @@ def check_confirmed(layout: Layout, claims: Sequence[Claim], facts: HostFacts) -
 
     Raises AgentError. The guard does not see to it: it lets a plain file system be wiped, because a person agreed.
     """
-    if found := plan_fingerprint.changed_claims(claims, facts_at_planning(layout), facts):
-        nodes = ", ".join(claim.node for claim in found)
+    if changed := plan_fingerprint.changed_claims(claims, facts_at_planning(layout), facts):
+        nodes = ", ".join(claim.node for claim in changed)
         raise AgentError(
             f"{nodes} of {layout.host} changed after the plan was confirmed, so nothing was written there. "
             "Look at the host's disks, then retry: the new plan will be shown before it runs.",

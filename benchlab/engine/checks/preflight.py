@@ -63,31 +63,35 @@ def check_before_start(
     if missing := discovery.missing_program(attempt.run.tool, attempt.run.options, ready):
         raise AgentError(missing, Reason.TOOL_MISSING)
     plan, moment = planning.stored_plan(layout), moments.parse_moment(attempt.run.stage)
-    there = [claim for claim in plan.claims if claim.node not in now.gone]
-    facts, seen, found = ready, state_hash.read_state_hash(shell, there), list[Progress]()
+    present = [claim for claim in plan.claims if claim.node not in now.gone]
+    facts, fingerprint, progress = (
+        ready,
+        state_hash.read_state_hash(shell, present),
+        list[Progress](),
+    )
     recent = layout.looked_at and timezone.now() - layout.looked_at < FULL_CHECK_INTERVAL
-    if moment.growing or not (recent and seen == layout.glance):
+    if moment.growing or not (recent and fingerprint == layout.glance):
         facts = verify_layout(layout, shell, moment.growing, now.ails)
-        found = _awaited_progress(layout, plan, facts, moment.growing)
+        progress = _awaited_progress(layout, plan, facts, moment.growing)
     target = planning.run_target(layout, attempt.run)
     spares = spare_disks.host_spares(layout.host)
-    if said := job_refusals(work.argv, work.inputs, target, facts, spares, layout.name):
-        raise GuardError("; ".join(said))
+    if refused := job_refusals(work.argv, work.inputs, target, facts, spares, layout.name):
+        raise GuardError("; ".join(refused))
     if facts is not ready:
         # The glance was taken before the look: what changed in between will differ from it next time.
-        transitions.store_later(layout, glance=seen, looked_at=timezone.now())
-    return facts, found
+        transitions.store_later(layout, glance=fingerprint, looked_at=timezone.now())
+    return facts, progress
 
 
 def _awaited_progress(
-    layout: Layout, plan: stack.StackPlan, facts: HostFacts, wanted: bool
+    layout: Layout, plan: stack.StackPlan, facts: HostFacts, growing: bool
 ) -> list[Progress]:
-    found = stack.awaited(plan, facts, layout.stage)
-    if found and not wanted:
+    progress = stack.awaited(plan, facts, layout.stage)
+    if progress and not growing:
         raise KernelBusy
-    if wanted and not found:
+    if growing and not progress:
         raise MomentOver
-    return found
+    return progress
 
 
 def read_same_boot(layout: Layout, shell: Shell) -> HostFacts:
@@ -102,17 +106,17 @@ def read_same_boot(layout: Layout, shell: Shell) -> HostFacts:
 
 
 def verify_layout(
-    layout: Layout, shell: Shell, growing: bool = False, known: Collection[str] = ()
+    layout: Layout, shell: Shell, growing: bool = False, accepted: Collection[str] = ()
 ) -> HostFacts:
     """A whole look: the same boot, and the layout as it was built and grown, but for what is `known` to ail it.
 
     Raises AgentError.
     """
     facts = read_same_boot(layout, shell)
-    found = stack.verify_stack(
+    faults = stack.verify_stack(
         planning.stored_plan(layout), facts, stage=layout.stage, growing=growing
     )
-    if differences := [one for one in found if one not in known]:
+    if differences := [fault for fault in faults if fault not in accepted]:
         raise AgentError(
             "The layout is not what was built: " + "; ".join(differences), Reason.VERIFY_FAILED
         )
@@ -156,5 +160,5 @@ def _refusal(
     trial = jobs.fit_to_user(trial, root)
     if root:
         trial = jobs.with_user(trial, attempt.run.tool, built, target, attempt.layout, facts)
-    said = console.refusal(shell, trial, facts)
-    return (Reason.BAD_OPTIONS, said) if said else (None, "")
+    message = console.refusal(shell, trial, facts)
+    return (Reason.BAD_OPTIONS, message) if message else (None, "")

@@ -32,11 +32,11 @@ def plan_drafts_of_host(layout_id: int) -> None:
     too slow for each. Where another worker is at it already, that one will do: a plan that takes long is asked for
     again.
     """
-    asked: int | None = layout_id
+    draft_id: int | None = layout_id
     for _ in range(2):
-        if asked is None:
+        if draft_id is None:
             return
-        draft = Layout.objects.select_related("host__credential").get(pk=asked)
+        draft = Layout.objects.select_related("host__credential").get(pk=draft_id)
         if draft.phase != LayoutPhase.DRAFT:
             return
         with lease(draft.host_id, Lock.PLANNED_HOST) as held:
@@ -44,7 +44,9 @@ def plan_drafts_of_host(layout_id: int) -> None:
                 return
             _plan_requested_drafts(draft)
         # What was asked for while the host was read: whoever asked went away, as it was held.
-        asked = _requested_drafts(draft).exclude(pk=asked).values_list("pk", flat=True).first()
+        draft_id = (
+            _requested_drafts(draft).exclude(pk=draft_id).values_list("pk", flat=True).first()
+        )
 
 
 def _requested_drafts(draft: Layout) -> QuerySet[Layout]:
@@ -73,23 +75,23 @@ def _store_plan(layout_id: int, read: FactSnapshot | AgentError) -> None:
     layout = Layout.objects.select_related("host__credential").get(pk=layout_id)
     if layout.phase != LayoutPhase.DRAFT:
         return
-    found: dict[str, object] = {"plan": None, "plan_fingerprint": "", "plan_error": ""}
+    fields: dict[str, object] = {"plan": None, "plan_fingerprint": "", "plan_error": ""}
     try:
         if isinstance(read, AgentError):
             raise read
         snapshot = read
         plan = planning.plan_layout(layout, discovery.facts_of(snapshot))
-        found |= {
+        fields |= {
             "plan": plans.to_json(plan),
             "plan_fingerprint": plan.fingerprint,
             "facts_planned": snapshot,
         }
     except GuardError as error:
-        found["plan_error"] = _host_in_use(layout) or str(error)
+        fields["plan_error"] = _host_in_use(layout) or str(error)
     except AgentError as error:
-        found["plan_error"] = str(error)
+        fields["plan_error"] = str(error)
     Layout.objects.filter(pk=layout_id, phase=LayoutPhase.DRAFT).update(
-        planned_at=timezone.now(), **found
+        planned_at=timezone.now(), **fields
     )
     events.notify_pages(layout.campaign_id)
 
@@ -103,7 +105,7 @@ def _host_in_use(layout: Layout) -> str:
     holder = rows.select_related("campaign").first()
     if holder is None:
         return ""
-    found = progress.campaign_progress(holder.campaign)
-    left = f"about {duration(found.eta_s)} left" if found.eta_s else found.state.label.lower()
-    name = f"campaign {holder.campaign_id}, {holder.campaign} ({left})"
+    state = progress.campaign_progress(holder.campaign)
+    remaining = f"about {duration(state.eta_s)} left" if state.eta_s else state.state.label.lower()
+    name = f"campaign {holder.campaign_id}, {holder.campaign} ({remaining})"
     return f"{layout.host} is in use by {name}. Plan again when that is over."

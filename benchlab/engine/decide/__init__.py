@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions on the next step from a scene alone, one module each. Pure; tests/cases/engine has a case for each rule."""
+"""Decisions on the next step, from a layout's state alone. Pure; tests/cases/engine has a case for each rule."""
 
 from __future__ import annotations
 

@@ -46,98 +46,98 @@ OVERDUE_S = 60.0
 STORING_S = 0.2
 
 
-def decide_waiting(scene: LayoutState) -> Decision:
+def decide_waiting(state: LayoutState) -> Decision:
     """While another layout may hold the host."""
-    if scene.cancelled:
+    if state.cancelled:
         return Discard(Outcome.CANCELLED, "", "cancelled while it waited for its host")
     # The campaign's random order of layouts is part of its method; and a package manager beside a benchmark would be
     # measured.
-    if scene.paused or scene.waits_for_earlier or scene.installing:
+    if state.paused or state.waits_for_earlier or state.installing:
         return Wait(BUSY_S)
     return AcquireHost()
 
 
-def decide_provisioning(scene: LayoutState) -> Decision:
+def decide_provisioning(state: LayoutState) -> Decision:
     """To a verified layout. What was cut off is taken back, and begun anew."""
-    if scene.cancelled:
+    if state.cancelled:
         return BeginTeardown(Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
-    if scene.manual_step is ManualStep.REQUESTED:
+    if state.manual_step is ManualStep.REQUESTED:
         return Wait(MANUAL_WAIT_S)
-    if scene.commands_begun != scene.commands_applied:
-        return _after_interruption(scene)
-    return CheckManualStep() if scene.manual_step is ManualStep.REPORTED_DONE else Build()
+    if state.commands_begun != state.commands_applied:
+        return _after_interruption(state)
+    return CheckManualStep() if state.manual_step is ManualStep.REPORTED_DONE else Build()
 
 
-def _after_interruption(scene: LayoutState) -> Decision:
-    if not scene.had_manual_step and scene.rebuilds < MAX_REBUILDS:
+def _after_interruption(state: LayoutState) -> Decision:
+    if not state.had_manual_step and state.rebuilds < MAX_REBUILDS:
         return RollBackBuild()
     error = interruption_error(
-        scene.trouble, "the layout was built", "What it left is taken down; retry the runs."
+        state.trouble, "the layout was built", "What it left is taken down; retry the runs."
     )
     return BeginTeardown(Outcome.INTERRUPTED, error.reason, str(error))
 
 
-def decide_ready(scene: LayoutState) -> Decision:
+def decide_ready(state: LayoutState) -> Decision:
     """While the layout stands: one attempt at a time is started, polled and collected; after the last one, down."""
-    current = scene.current
-    if current is None or scene.cancelled:
-        return finish_layout(scene)
+    current = state.current
+    if current is None or state.cancelled:
+        return finish_layout(state)
     if current.phase is AttemptPhase.RUNNING:
-        return _decide_running(scene, current)
-    if (waits := collect_or_pause(scene, current)) is not None:
+        return _decide_running(state, current)
+    if (waits := collect_or_pause(state, current)) is not None:
         return waits
-    if current.phase is AttemptPhase.QUEUED and _is_moment_over(scene, current):
+    if current.phase is AttemptPhase.QUEUED and _is_moment_over(state, current):
         return SkipRun()
-    return _reach_moment(scene, current) or StartRun()
+    return _reach_moment(state, current) or StartRun()
 
 
-def finish_layout(scene: LayoutState) -> Decision:
+def finish_layout(state: LayoutState) -> Decision:
     """It is cancelled, or it did its work: it stood for all its runs, each of which has an outcome of its own."""
-    return Stop() if scene.cancelled else BeginTeardown(Outcome.SUCCEEDED)
+    return Stop() if state.cancelled else BeginTeardown(Outcome.SUCCEEDED)
 
 
-def collect_or_pause(scene: LayoutState, current: CurrentAttempt) -> Decision | None:
+def collect_or_pause(state: LayoutState, current: CurrentAttempt) -> Decision | None:
     """Decision on an attempt that is neither running nor to be started now; None of others."""
     if current.phase is AttemptPhase.COLLECTING:
         return CollectOutput()
-    if current.phase is AttemptPhase.QUEUED and scene.paused:
+    if current.phase is AttemptPhase.QUEUED and state.paused:
         return ReportProgress(PAUSED_S)
     return None
 
 
-def _is_moment_over(scene: LayoutState, wanted: CurrentAttempt) -> bool:
+def _is_moment_over(state: LayoutState, current: CurrentAttempt) -> bool:
     """True when the moment at which the run measures is over for this layout."""
-    over = scene.stage == wanted.stage and wanted.growing and scene.settled
-    return over or scene.stage > wanted.stage
+    over = state.stage == current.stage and current.growing and state.settled
+    return over or state.stage > current.stage
 
 
-def _reach_moment(scene: LayoutState, wanted: CurrentAttempt) -> Decision | None:
+def _reach_moment(state: LayoutState, current: CurrentAttempt) -> Decision | None:
     """Nearer to the moment at which the run measures. None: it is there."""
-    if scene.stage < wanted.stage:
-        return GrowStage() if scene.settled else SettleStage()
-    return None if wanted.growing or scene.settled else SettleStage()
+    if state.stage < current.stage:
+        return GrowStage() if state.settled else SettleStage()
+    return None if current.growing or state.settled else SettleStage()
 
 
-def _decide_running(scene: LayoutState, current: CurrentAttempt) -> Decision:
+def _decide_running(state: LayoutState, current: CurrentAttempt) -> Decision:
     if current.player is Player.DIED:
         return RetryRun()
     # what is wrong with its output, who collects tells
-    if scene.not_fetched:
+    if state.not_fetched:
         return Poll(fetches=False, waits=False)
     again = Poll(fetches=current.player is not Player.PLAYING)
-    if scene.polled is None:
+    if state.polled is None:
         return again
     if current.player is Player.PLAYING:
-        return Wait(STORING_S) if scene.polled.is_over else again
-    if scene.polled.is_over:
+        return Wait(STORING_S) if state.polled.is_over else again
+    if state.polled.is_over:
         return CollectOutput()
-    if scene.polled is State.ABSENT:
-        said = "The job's directory is gone from the host."
-        return EndAttempt(Outcome.INTERRUPTED, Reason.JOB_VANISHED, said)
+    if state.polled is State.ABSENT:
+        text = "The job's directory is gone from the host."
+        return EndAttempt(Outcome.INTERRUPTED, Reason.JOB_VANISHED, text)
     # The runner ends the tool in time; a host on which it did not is not waited for.
-    if current.running_s > current.timeout_s + scene.lost_after_s:
-        said = f"The host still reports the job as running, well past its limit of {current.timeout_s:g} s."
-        return EndAttempt(Outcome.FAILED, Reason.JOB_TIMEOUT, said, stop=True)
+    if current.running_s > current.timeout_s + state.lost_after_s:
+        text = f"The host still reports the job as running, well past its limit of {current.timeout_s:g} s."
+        return EndAttempt(Outcome.FAILED, Reason.JOB_TIMEOUT, text, stop=True)
     if current.player is Player.OVERDUE:
         return StopTool()
     return CheckOverdue() if _is_check_due(current) else again
@@ -146,12 +146,12 @@ def _decide_running(scene: LayoutState, current: CurrentAttempt) -> Decision:
 def _is_check_due(current: CurrentAttempt) -> bool:
     """True when it is time to look whether a run that takes long has a layout that is in order."""
     patience_s = OVERDUE_FACTOR * current.expected_s + OVERDUE_S
-    known = current.expected_s > 0
-    return known and current.running_s > patience_s and current.looked_s > OVERDUE_S
+    has_estimate = current.expected_s > 0
+    return has_estimate and current.running_s > patience_s and current.looked_s > OVERDUE_S
 
 
-def decide_tearing_down(scene: LayoutState) -> Decision:
+def decide_tearing_down(state: LayoutState) -> Decision:
     """The way down. A try that was cut off anywhere is done once more: what is left to do, it does."""
-    if scene.manual_step is ManualStep.REQUESTED:
+    if state.manual_step is ManualStep.REQUESTED:
         return Wait(MANUAL_WAIT_S)
-    return TakeDown(nothing=not scene.commands_begun)
+    return TakeDown(nothing=not state.commands_begun)

@@ -20,20 +20,20 @@ from benchlab.runs.states import AttemptPhase, Outcome, Player
 LOOK_S = 1.0
 
 
-def decide_provisioning(scene: LayoutState) -> Decision:
-    if scene.cancelled:
+def decide_provisioning(state: LayoutState) -> Decision:
+    if state.cancelled:
         return BeginTeardown(Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
     return Build()
 
 
-def decide_ready(scene: LayoutState) -> Decision:
-    current = scene.current
-    if current is None or scene.cancelled:
-        return finish_layout(scene)
+def decide_ready(state: LayoutState) -> Decision:
+    current = state.current
+    if current is None or state.cancelled:
+        return finish_layout(state)
     if current.phase is AttemptPhase.RUNNING:
         return Poll() if current.player is Player.PLAYING else RetryRun()
-    return collect_or_pause(scene, current) or StartRun()
+    return collect_or_pause(state, current) or StartRun()
 
 
-def decide_tearing_down(scene: LayoutState) -> Decision:
+def decide_tearing_down(state: LayoutState) -> Decision:
     return TakeDown(nothing=True)

@@ -28,47 +28,47 @@ INTERRUPTIONS = {Reason.HOST_LOST, Reason.HOST_REBOOTED, Reason.WORKER_LOST}
 
 
 def decide_after_refusal(
-    scene: LayoutState, host: str, reason: Reason, text: str, during: Decision
+    state: LayoutState, host: str, reason: Reason, text: str, during: Decision
 ) -> Decision:
     """The host or a tool said no. What may pass is tried again until the host counts as lost."""
     if reason in RETRYABLE:
-        if scene.phase == LayoutPhase.WAITING or scene.silent_s < _patience_s(scene):
+        if state.phase == LayoutPhase.WAITING or state.silent_s < _patience_s(state):
             return Wait(BACKOFF_S, text)
-        minutes = scene.silent_s / 60
+        minutes = state.silent_s / 60
         reason, text = (
             Reason.HOST_LOST,
             f"{host} did not answer for {minutes:.0f} minutes; last time: {text}",
         )
-    elif isinstance(during, RollBackBuild) and _may_retry(scene, reason):
+    elif isinstance(during, RollBackBuild) and _may_retry(state, reason):
         return RetryTeardown(BETWEEN_TRIES_S, text)
     outcome = Outcome.INTERRUPTED if reason in INTERRUPTIONS else Outcome.FAILED
-    return _end_layout(scene, outcome, reason, text)
+    return _end_layout(state, outcome, reason, text)
 
 
-def decide_after_crash(scene: LayoutState, text: str) -> Decision:
+def decide_after_crash(state: LayoutState, text: str) -> Decision:
     """Our own code broke: what stands is taken down all the same."""
-    return _end_layout(scene, Outcome.ERRORED, Reason.INTERNAL, f"BenchLab itself failed: {text}")
+    return _end_layout(state, Outcome.ERRORED, Reason.INTERNAL, f"BenchLab itself failed: {text}")
 
 
-def _patience_s(scene: LayoutState) -> float:
+def _patience_s(state: LayoutState) -> float:
     """A job that runs on a silent host goes on without us, to its own limit."""
-    current = scene.current
+    current = state.current
     runs = current is not None and current.phase is AttemptPhase.RUNNING
-    return scene.lost_after_s + (current.timeout_s if current and runs else 0.0)
+    return state.lost_after_s + (current.timeout_s if current and runs else 0.0)
 
 
-def _may_retry(scene: LayoutState, reason: Reason) -> bool:
+def _may_retry(state: LayoutState, reason: Reason) -> bool:
     return (
-        scene.teardown_tries < MAX_TRIES_BY_REASON.get(reason, MAX_TEARDOWN_TRIES)
+        state.teardown_tries < MAX_TRIES_BY_REASON.get(reason, MAX_TEARDOWN_TRIES)
         and reason not in NOT_RETRIED
     )
 
 
-def _end_layout(scene: LayoutState, outcome: Outcome, reason: Reason, text: str) -> Decision:
-    if scene.phase == LayoutPhase.WAITING:
+def _end_layout(state: LayoutState, outcome: Outcome, reason: Reason, text: str) -> Decision:
+    if state.phase == LayoutPhase.WAITING:
         return Discard(outcome, reason, text)
-    if scene.phase == LayoutPhase.TEARING_DOWN:
+    if state.phase == LayoutPhase.TEARING_DOWN:
         return (
-            RetryTeardown(BETWEEN_TRIES_S, text) if _may_retry(scene, reason) else MarkStuck(text)
+            RetryTeardown(BETWEEN_TRIES_S, text) if _may_retry(state, reason) else MarkStuck(text)
         )
     return BeginTeardown(outcome, reason, text)

@@ -69,8 +69,8 @@ def stop_attempt(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         )
     # What could not be fetched when it ended must not hold the host now.
     over = attempt.phase == AttemptPhase.DONE
-    kept = attempt.artifacts.filter(name=artifact_writer.SAMPLES)
-    if stopped.state != job.State.ABSENT and not over and not kept.exists():
+    samples = attempt.artifacts.filter(name=artifact_writer.SAMPLES)
+    if stopped.state != job.State.ABSENT and not over and not samples.exists():
         try:
             large_outputs.store_outputs(layout, attempt, shell, spool, work.outputs)
         except AgentError as error:
@@ -84,9 +84,9 @@ def _end_finished(layout: Layout, attempt: Attempt) -> bool:
     layout since. False: it was not.
     """
     through = attempt.meta.get("state") == job.State.EXITED and "during" not in attempt.meta
-    there = attempt.phase in (AttemptPhase.RUNNING, AttemptPhase.COLLECTING)
+    on_host = attempt.phase in (AttemptPhase.RUNNING, AttemptPhase.COLLECTING)
     if (
-        not there
+        not on_host
         or not through
         or tool_consoles.attempt_console(attempt).is_played(planning.facts_at_ready(layout))
     ):
@@ -111,12 +111,12 @@ def _end_finished(layout: Layout, attempt: Attempt) -> bool:
 
 def with_unfetched_output(attempt: Attempt, verdict: Verdict) -> Verdict:
     """The verdict on an attempt whose output was too large to be fetched."""
-    said = attempt.meta.get(attempt_meta.ON_HOST)
-    if not said:
+    message = attempt.meta.get(attempt_meta.ON_HOST)
+    if not message:
         return verdict
     if verdict.outcome == Outcome.SUCCEEDED:
-        return Verdict(Outcome.FAILED, Reason.TOO_LARGE, said)
-    return dataclasses.replace(verdict, text=f"{verdict.text} {said}")
+        return Verdict(Outcome.FAILED, Reason.TOO_LARGE, message)
+    return dataclasses.replace(verdict, text=f"{verdict.text} {message}")
 
 
 def remove_spool(layout: Layout, attempt: Attempt, shell: Shell) -> None:
@@ -153,7 +153,8 @@ def end_open_attempts(layout: Layout, verdict: Verdict) -> None:
     cancelled = verdict.outcome == Outcome.CANCELLED
     still_open = layout.attempts.exclude(phase=AttemptPhase.DONE).select_related("run")
     _end_attempts(
-        [one for one in still_open if cancelled or not _end_finished(layout, one)], verdict
+        [attempt for attempt in still_open if cancelled or not _end_finished(layout, attempt)],
+        verdict,
     )
 
 

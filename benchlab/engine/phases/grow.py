@@ -31,18 +31,18 @@ def begin_growth(layout: Layout) -> float:
     number = layout.stage + 1
     plan, shell = planning.stored_plan(layout), ssh_access.connect_to_host(layout.host)
     # What is not in order would be spread to more disks
-    known = condition.check_before_run(layout, shell).ails
+    faults = condition.check_before_run(layout, shell).ails
     planning.check_confirmed(
-        layout, new_claims(plan, number), preflight.verify_layout(layout, shell, known=known)
+        layout, new_claims(plan, number), preflight.verify_layout(layout, shell, accepted=faults)
     )
-    if list(known) != layout.degraded:
-        transitions.store_fields(layout, degraded=list(known))
+    if list(faults) != layout.degraded:
+        transitions.store_fields(layout, degraded=list(faults))
     _run_commands(layout, plan.stages[number - 1].grow, shell, f"grow {number}")
     snapshot = discovery.read_facts(layout.host, shell)
-    found = stack.awaited(plan, discovery.facts_of(snapshot), number)
+    progress = stack.awaited(plan, discovery.facts_of(snapshot), number)
     # Else `facts_ready` stays: what is larger at once is compared with what it was.
-    ready: dict[str, Any] = {"facts_ready": snapshot} if found else {}
-    note_progress(layout, found, stage=number, settled=False, glance="", looked_at=None, **ready)
+    ready: dict[str, Any] = {"facts_ready": snapshot} if progress else {}
+    note_progress(layout, progress, stage=number, settled=False, glance="", looked_at=None, **ready)
     return 0.0
 
 
@@ -55,15 +55,15 @@ def settle_layers(layout: Layout) -> float:
     """Look whether the kernel is through; then the layers above follow, and all is verified."""
     shell = ssh_access.connect_to_host(layout.host)
     plan, facts = planning.stored_plan(layout), preflight.read_same_boot(layout, shell)
-    found = stack.awaited(plan, facts, layout.stage)
-    if found:
-        note_progress(layout, found, store=transitions.store_later)
-        return min(CHECK_INTERVAL_S, max(1.0, _eta_s(found) or CHECK_INTERVAL_S))
+    progress = stack.awaited(plan, facts, layout.stage)
+    if progress:
+        note_progress(layout, progress, store=transitions.store_later)
+        return min(CHECK_INTERVAL_S, max(1.0, _eta_s(progress) or CHECK_INTERVAL_S))
     if layout.followed < layout.stage:
-        note_progress(layout, found)
+        note_progress(layout, progress)
         _grow_layers_above(layout, plan, shell)
     else:
-        note_progress(layout, found, store=transitions.store_later, settled=True)
+        note_progress(layout, progress, store=transitions.store_later, settled=True)
     return 0.0
 
 
@@ -71,8 +71,8 @@ def store_progress(layout: Layout) -> None:
     """Tell how far the kernel is, and do nothing: the campaign is paused."""
     if not layout.settled:
         facts = preflight.read_same_boot(layout, ssh_access.connect_to_host(layout.host))
-        found = stack.awaited(planning.stored_plan(layout), facts, layout.stage)
-        note_progress(layout, found, store=transitions.store_later)
+        progress = stack.awaited(planning.stored_plan(layout), facts, layout.stage)
+        note_progress(layout, progress, store=transitions.store_later)
 
 
 def _grow_layers_above(layout: Layout, plan: stack.StackPlan, shell: Shell) -> None:
@@ -80,14 +80,14 @@ def _grow_layers_above(layout: Layout, plan: stack.StackPlan, shell: Shell) -> N
     _run_commands(layout, plan.stages[number - 1].follow, shell, f"follow {number}")
     snapshot = discovery.read_facts(layout.host, shell)
     before, after = planning.facts_at_ready(layout), discovery.facts_of(snapshot)
-    found = stack.verify_stack(plan, after, stage=number) + stack.not_grown(
+    faults = stack.verify_stack(plan, after, stage=number) + stack.not_grown(
         plan, number, before, after
     )
-    wrong = [one for one in found if one not in _accepted_faults(layout)]
+    wrong = [fault for fault in faults if fault not in _accepted_faults(layout)]
     if wrong:
-        said = "; ".join(wrong)
+        message = "; ".join(wrong)
         raise AgentError(
-            f"All commands of the growth succeeded, but verification found: {said}",
+            f"All commands of the growth succeeded, but verification found: {message}",
             Reason.VERIFY_FAILED,
         )
     transitions.store_fields(
@@ -104,7 +104,7 @@ def _run_commands(layout: Layout, commands: Sequence[Step], shell: Shell, part: 
 
 def note_progress(
     layout: Layout,
-    found: Sequence[Progress],
+    awaited: Sequence[Progress],
     *,
     store: Callable[..., None] = transitions.store_fields,
     **fields: Any,
@@ -113,13 +113,13 @@ def note_progress(
 
     `store`: moves.later where nothing is done on the host before the step's end, or a move, stores it.
     """
-    now, eta_s = timezone.now(), _eta_s(found)
+    now, eta_s = timezone.now(), _eta_s(awaited)
     until = None if eta_s is None else now + timedelta(seconds=eta_s)
-    progress = [asdict(one) for one in found]
-    store(layout, told=True, progress=progress, awaited_until=until, seen_at=now, **fields)
+    progress = [asdict(item) for item in awaited]
+    store(layout, notify=True, progress=progress, awaited_until=until, seen_at=now, **fields)
 
 
-def _eta_s(found: Sequence[Progress]) -> float | None:
+def _eta_s(awaited: Sequence[Progress]) -> float | None:
     """Seconds until all of it is over; None when the host cannot tell."""
-    known = [one.eta_s for one in found if one.eta_s is not None]
-    return max(known) if known and len(known) == len(found) else None
+    etas = [item.eta_s for item in awaited if item.eta_s is not None]
+    return max(etas) if etas and len(etas) == len(awaited) else None

@@ -24,22 +24,22 @@ def is_waiting(layout: Layout) -> bool:
     return bool(layout.needs_person) and layout.person_said_at is None
 
 
-def request_step(layout: Layout, number: int, says: str) -> None:
+def request_step(layout: Layout, number: int, text: str) -> None:
     """Wait at layer `number` (1-based, bottom up); what is below it stands and was verified."""
     applied = planning.apply_steps(layout).count()
-    _store_request(layout, says, asked=number, built=number - 1, applied=applied)
+    _store_request(layout, text, asked=number, built=number - 1, applied=applied)
 
 
-def _store_request(layout: Layout, says: str, trouble: str = "", **fields: Any) -> None:
-    asks = {"needs_person": says, "person_said_at": None, "person_trouble": trouble}
-    transitions.store_fields(layout, told=True, **asks, **fields)
+def _store_request(layout: Layout, text: str, trouble: str = "", **fields: Any) -> None:
+    request = {"needs_person": text, "person_said_at": None, "person_trouble": trouble}
+    transitions.store_fields(layout, notify=True, **request, **fields)
 
 
 def accept_step(layout: Layout, shell: Shell) -> bool:
     """True when the check agrees with the person. If not, it is said why, and the layout waits on."""
     placed = planning.stored_plan(layout).layers[layout.asked - 1]
-    wish = stack.manual_task(placed)
-    if wish and (why := _check_failure(layout, wish, shell)):
+    step = stack.manual_task(placed)
+    if step and (why := _check_failure(layout, step, shell)):
         _store_request(layout, layout.needs_person, why)
         return False
     transitions.store_fields(
@@ -48,21 +48,21 @@ def accept_step(layout: Layout, shell: Shell) -> bool:
     return True
 
 
-def _check_failure(layout: Layout, wish: ManualTask, shell: Shell) -> str:
+def _check_failure(layout: Layout, step: ManualTask, shell: Shell) -> str:
     """Reason why the check says no; "" when it says yes. Raises AgentError when the host does not answer."""
-    if wish.check is None:
+    if step.check is None:
         return ""
     try:
-        step_log.run_steps(layout, [wish.check], shell, StepLog.Kind.CHECK)
+        step_log.run_steps(layout, [step.check], shell, StepLog.Kind.CHECK)
     except AgentError as error:
         if error.reason in REFUSAL_REASONS:
             return str(error)
         raise
-    said = layout.steps.filter(kind=StepLog.Kind.CHECK).latest("pk").stdout
-    if wish.expect in said:
+    output = layout.steps.filter(kind=StepLog.Kind.CHECK).latest("pk").stdout
+    if step.expect in output:
         return ""
-    words = " ".join(str(word) for word in wish.check.argv)
-    return f"{words} did not print {wish.expect!r}; it printed: {said.strip()[:500] or 'nothing'}"
+    words = " ".join(str(word) for word in step.check.argv)
+    return f"{words} did not print {step.expect!r}; it printed: {output.strip()[:500] or 'nothing'}"
 
 
 def check_unchanged(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> None:
@@ -74,8 +74,10 @@ def check_unchanged(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> 
             Reason.HOST_REBOOTED,
         )
     if differences := stack.verify_stack(plan, facts, upto=layout.built):
-        said = "; ".join(differences)
-        raise AgentError(f"The host changed during the manual step: {said}", Reason.VERIFY_FAILED)
+        message = "; ".join(differences)
+        raise AgentError(
+            f"The host changed during the manual step: {message}", Reason.VERIFY_FAILED
+        )
 
 
 def request_undo(layout: Layout) -> bool:
@@ -83,8 +85,8 @@ def request_undo(layout: Layout) -> bool:
     if not layout.asked or layout.person_said_at:
         return False
     placed = planning.stored_plan(layout).layers[: layout.asked]
-    wishes = [wish for layer in reversed(placed) if (wish := stack.manual_task(layer))]
-    texts = [wish.back for wish in wishes if wish.back]
+    steps = [step for layer in reversed(placed) if (step := stack.manual_task(layer))]
+    texts = [step.back for step in steps if step.back]
     if texts:
         _store_request(layout, "\n\n".join(texts))
     return bool(texts)

@@ -42,8 +42,8 @@ def roll_back_build(layout: Layout) -> None:
             teardown_tries=0,
             trouble="",
         )
-        said = f"{why} The partial layout is removed and rebuilt."
-        Transition.objects.create(layout=layout, old=layout.phase, new=layout.phase, reason=said)
+        text = f"{why} The partial layout is removed and rebuilt."
+        Transition.objects.create(layout=layout, old=layout.phase, new=layout.phase, reason=text)
     events.notify_pages(layout.campaign_id)
 
 
@@ -93,11 +93,11 @@ def _only_blanked(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> bo
 
     An earlier layout of the same campaign does that to them: it wiped what the person agreed to lose.
     """
-    seen = planning.stored_plan(layout)
+    confirmed = planning.stored_plan(layout)
     return (
-        seen.fingerprint == layout.confirmed_fingerprint
-        and (seen.layers, seen.stages) == (plan.layers, plan.stages)
-        and seen.swept.steps == plan.swept.steps
+        confirmed.fingerprint == layout.confirmed_fingerprint
+        and (confirmed.layers, confirmed.stages) == (plan.layers, plan.stages)
+        and confirmed.swept.steps == plan.swept.steps
         and not not_blank(plan.claims, facts, layout.name)
     )
 
@@ -111,8 +111,8 @@ def _build_layers(layout: Layout, shell: Shell) -> bool:
     if not layout.applied:
         apply.prove_unused(shell, plan.claims, facts.os_family)
     for number, layer in list(enumerate(plan.layers, start=1))[layout.built :]:
-        if wish := stack.manual_task(layer):
-            manual_steps.request_step(layout, number, wish.instruction)
+        if step := stack.manual_task(layer):
+            manual_steps.request_step(layout, number, step.instruction)
             return False
         # The layers below took their time, and a person perhaps days.
         planning.check_confirmed(layout, own_claims(layer), facts)
@@ -126,13 +126,13 @@ def _build_layers(layout: Layout, shell: Shell) -> bool:
             facts = discovery.facts_of(after)
         # An exit code alone is never believed.
         if differences := stack.verify_stack(plan, facts, upto=number):
-            said = "; ".join(differences)
+            message = "; ".join(differences)
             raise AgentError(
-                f"All commands succeeded, but verification found: {said}", Reason.VERIFY_FAILED
+                f"All commands succeeded, but verification found: {message}", Reason.VERIFY_FAILED
             )
     preflight.end_impossible_runs(layout, shell, facts)
-    found = stack.awaited(plan, facts)
-    grow.note_progress(layout, found, store=transitions.store_later, settled=not found)
+    progress = stack.awaited(plan, facts)
+    grow.note_progress(layout, progress, store=transitions.store_later, settled=not progress)
     transitions.move_layout(layout, LayoutPhase.READY, "built and verified", facts_ready=after)
     # Not before: one that did not come to stand may be built by another plan.
     planning.remember_built(layout, after)

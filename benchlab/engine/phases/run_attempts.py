@@ -57,9 +57,9 @@ def start_attempt(layout: Layout, attempt: Attempt) -> None:
         with lasting(shell) as quick:
             # Before each run: a program that was sound for the last one may be another by now.
             work = jobs.build_job(attempt, layout, partial(root_only.trusted, quick))
-            found = check_verified(layout, attempt, quick)
-            facts, awaited = preflight.check_before_start(layout, attempt, work, quick, found)
-            queues = set_scheduler(layout, attempt, quick, found.gone)
+            state = check_verified(layout, attempt, quick)
+            facts, awaited = preflight.check_before_start(layout, attempt, work, quick, state)
+            queues = set_scheduler(layout, attempt, quick, state.gone)
         sampled = (
             *registry.sampled_sources(facts.os_family),
             *registry.live_files(attempt.run.tool),
@@ -84,9 +84,9 @@ def start_attempt(layout: Layout, attempt: Attempt) -> None:
     if awaited:
         grow.note_progress(layout, awaited)
     plan = planning.stored_plan(layout)
-    context = fingerprint.fingerprint_parts(layout, plan, attempt, facts, found.ails, queues)
+    context = fingerprint.fingerprint_parts(layout, plan, attempt, facts, state.ails, queues)
     swept = {QUEUES: queues} if queues else {}
-    during = {"during": {"start": [asdict(one) for one in awaited]}} if awaited else {}
+    during = {"during": {"start": [asdict(item) for item in awaited]}} if awaited else {}
     transitions.move_attempt(
         attempt,
         AttemptPhase.RUNNING,
@@ -100,7 +100,7 @@ def start_attempt(layout: Layout, attempt: Attempt) -> None:
         seen_at=timezone.now(),
     )
     transitions.note_response(layout)
-    condition.mark_start(layout, attempt, found)
+    condition.mark_start(layout, attempt, state)
     if playing:
         playing.go()
 
@@ -111,17 +111,19 @@ def check_verified(layout: Layout, attempt: Attempt, shell: Shell) -> Condition:
     What layers set and somebody set back is set once more, by the commands of the plan. Raises AgentError
     CHANGED_MEANWHILE naming what still differs; others as condition.before.
     """
-    found = condition.check_before_run(layout, shell)
-    changed = changed_settings.changes(layout, attempt, found)
+    state = condition.check_before_run(layout, shell)
+    changed = changed_settings.changes(layout, attempt, state)
     plan, stage = planning.stored_plan(layout), moments.parse_moment(attempt.run.stage).stage
     if changed and (steps := plan_settings.setting_steps(plan, stage)):
-        lost = [claim for claim in plan.claims if claim.node in found.gone]
+        lost = [claim for claim in plan.claims if claim.node in state.gone]
         _run_settings(layout, steps, lost, shell)
-        found = condition.check_before_run(layout, shell)
-        changed = changed_settings.changes(layout, attempt, found)
+        state = condition.check_before_run(layout, shell)
+        changed = changed_settings.changes(layout, attempt, state)
     if not changed:
-        return found
-    words = [one.describe("when the layout was verified", "before the run") for one in changed]
+        return state
+    words = [
+        change.describe("when the layout was verified", "before the run") for change in changed
+    ]
     raise AgentError(
         f"The run was not started, because settings on {layout.host} have changed: {'; '.join(words)}. "
         "Set them back, or retry the runs: the layout is then built again.",
@@ -130,7 +132,7 @@ def check_verified(layout: Layout, attempt: Attempt, shell: Shell) -> Condition:
 
 
 def set_scheduler(
-    layout: Layout, attempt: Attempt, shell: Shell, gone: Collection[str] = ()
+    layout: Layout, attempt: Attempt, shell: Shell, missing: Collection[str] = ()
 ) -> Queues:
     """Queues in force on the layout's disks, with the scheduler that the run asks for; {} where it asks for none.
 
@@ -140,33 +142,33 @@ def set_scheduler(
     if not attempt.run.scheduler:
         return {}
     plan, stage = planning.stored_plan(layout), moments.parse_moment(attempt.run.stage).stage
-    wanted, target = (
+    sweep, target = (
         plan.swept.before_run(attempt.run.scheduler, stage),
         plan.layers_after(stage)[-1].gives,
     )
     claims = claims_of(target)
-    lost = [claim for claim in claims if claim.node in gone]
+    lost = [claim for claim in claims if claim.node in missing]
     nodes = [claim.node for claim in claims if claim not in lost]
-    found = disk_queues.read_queues(shell, nodes)
+    queues = disk_queues.read_queues(shell, nodes)
     try:
-        if before_runs.lacking(wanted, found):
-            _run_settings(layout, wanted.steps, lost, shell)
-            found = disk_queues.read_queues(shell, nodes)
-        if before_runs.not_as_before(wanted, plan.swept, target, found):
-            _run_settings(layout, wanted.as_before, lost, shell)
-            found = disk_queues.read_queues(shell, nodes)
+        if before_runs.lacking(sweep, queues):
+            _run_settings(layout, sweep.steps, lost, shell)
+            queues = disk_queues.read_queues(shell, nodes)
+        if before_runs.not_as_before(sweep, plan.swept, target, queues):
+            _run_settings(layout, sweep.as_before, lost, shell)
+            queues = disk_queues.read_queues(shell, nodes)
     except AgentError as error:
         if error.reason != Reason.COMMAND_FAILED:
             raise
-        said = f"The I/O scheduler {wanted.scheduler} could not be set: {error}"
-        raise AgentError(said, error.reason) from error
-    if wrong := before_runs.lacking(wanted, found):
+        message = f"The I/O scheduler {sweep.scheduler} could not be set: {error}"
+        raise AgentError(message, error.reason) from error
+    if wrong := before_runs.lacking(sweep, queues):
         raise AgentError(
-            f"The I/O scheduler {wanted.scheduler} is not in force after it was set: {'; '.join(wrong)}. "
+            f"The I/O scheduler {sweep.scheduler} is not in force after it was set: {'; '.join(wrong)}. "
             "The kernel rejects it, or another process on the host sets a different one.",
             Reason.COMMAND_FAILED,
         )
-    return found
+    return queues
 
 
 def _run_settings(
@@ -221,12 +223,12 @@ def store_output(layout: Layout, attempt: Attempt, polled: job.Polled) -> None:
 def collect_attempt(layout: Layout, attempt: Attempt) -> None:
     """Look what the run did to the layout, conclude, and end the layout when that is to be its end."""
     with lasting(ssh_access.connect_to_host(layout.host)) as quick:
-        found = condition.check_after_run(layout, attempt, quick)
-        _conclude(layout, attempt, quick, found)
+        state = condition.check_after_run(layout, attempt, quick)
+        _conclude(layout, attempt, quick, state)
     condition.raise_if_degraded(layout, attempt)
 
 
-def _conclude(layout: Layout, attempt: Attempt, shell: Shell, found: Condition | None) -> None:
+def _conclude(layout: Layout, attempt: Attempt, shell: Shell, state: Condition | None) -> None:
     """Artifacts first, in one transaction; then figures and the verdict, in one. `found`: the look after the run."""
     work = end_attempts.attempt_job(layout, attempt)
     spool = jobs.job_spool(attempt, work)
@@ -239,18 +241,18 @@ def _conclude(layout: Layout, attempt: Attempt, shell: Shell, found: Condition |
             if error.reason in LAYOUT_IS_LOST:
                 raise
             large_outputs.give_up(attempt, spool, error)
-            said = attempt.meta[attempt_meta.ON_HOST]
-            conclusion.end_attempt(attempt, Verdict(Outcome.FAILED, error.reason, said))
+            message = attempt.meta[attempt_meta.ON_HOST]
+            conclusion.end_attempt(attempt, Verdict(Outcome.FAILED, error.reason, message))
             return
         files = Outputs(attempt)
-    if found is not None:
+    if state is not None:
         condition.mark_sampled_faults(
-            layout, attempt, found, files.get(artifact_writer.SAMPLES, b"")
+            layout, attempt, state, files.get(artifact_writer.SAMPLES, b"")
         )
     console = tool_consoles.attempt_console(attempt)
     judged = console.judged(attempt, judge_attempt(attempt, work), planning.facts_at_ready(layout))
     judged = fail_if_changed(
-        layout, attempt, _note_final_progress(layout, attempt, judged, shell), found
+        layout, attempt, _note_final_progress(layout, attempt, judged, shell), state
     )
     judged = end_attempts.with_unfetched_output(attempt, judged)
     verdict, figures = conclusion.conclude_attempt(attempt, judged, files)
@@ -288,33 +290,33 @@ def _note_final_progress(
     """Note how far the kernel was at the end. What outlasted it measured two states at once: no figure of either."""
     if "during" not in attempt.meta or verdict.reason == Reason.HOST_REBOOTED:
         return verdict
-    found = stack.awaited(
+    progress = stack.awaited(
         planning.stored_plan(layout), preflight.read_same_boot(layout, shell), layout.stage
     )
-    attempt.meta["during"]["end"] = [asdict(one) for one in found]
+    attempt.meta["during"]["end"] = [asdict(item) for item in progress]
     attempt.save(update_fields=["meta"])
-    grow.note_progress(layout, found)
-    if found or verdict.outcome != Outcome.SUCCEEDED:
+    grow.note_progress(layout, progress)
+    if progress or verdict.outcome != Outcome.SUCCEEDED:
         return verdict
     what = attempt.meta["during"]["start"][0]["says"]
     return Verdict(Outcome.FAILED, Reason.TOO_LATE, f"The {what} finished before the run did.")
 
 
 def fail_if_changed(
-    layout: Layout, attempt: Attempt, verdict: Verdict, found: Condition | None
+    layout: Layout, attempt: Attempt, verdict: Verdict, state: Condition | None
 ) -> Verdict:
     """A run during which something else changed what was in force measured two states at once: no figure of either.
 
     `found`: the look after the run; None where there is none, and the attempt is marked with that.
     """
-    if found is None or verdict.outcome != Outcome.SUCCEEDED:
+    if state is None or verdict.outcome != Outcome.SUCCEEDED:
         return verdict
-    if found.rebooted:
+    if state.rebooted:
         condition.mark_unchecked(attempt, "the host was rebooted")
         return verdict
-    changed = changed_settings.changes(layout, attempt, found, attempt.meta.get(QUEUES) or {})
+    changed = changed_settings.changes(layout, attempt, state, attempt.meta.get(QUEUES) or {})
     if not changed:
         return verdict
-    words = [one.describe("when the run began", "after the run") for one in changed]
+    words = [change.describe("when the run began", "after the run") for change in changed]
     text = f"Settings on {layout.host} changed during the run: {'; '.join(words)}."
     return Verdict(Outcome.FAILED, Reason.CHANGED_MEANWHILE, text)

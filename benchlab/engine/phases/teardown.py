@@ -52,11 +52,11 @@ def clear_disks(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSnap
     """Take down what was there and prove it: what that was, and the host afterwards. Raises AgentError."""
     with lasting(shell) as quick:
         plan, after = _run_teardown(layout, quick)
-    found = discovery.facts_of(after)
-    if error := leftovers.leftover_error(layout, plan, found):
+    facts = discovery.facts_of(after)
+    if error := leftovers.leftover_error(layout, plan, facts):
         raise error
-    if left := stack.not_restored(plan, found):
-        raise AgentError("Not as it was before: " + "; ".join(left), Reason.NOT_BLANK)
+    if not_restored := stack.not_restored(plan, facts):
+        raise AgentError("Not as it was before: " + "; ".join(not_restored), Reason.NOT_BLANK)
     return plan, after
 
 
@@ -85,11 +85,11 @@ def _with_cause(
 ) -> AgentError:
     """The error with what a look at the host adds: a disk that was pulled out, or who holds what is to go."""
     now = discovery.read_current_facts(shell)
-    if told := leftovers.still_in_kernel(layout, plan, now):
-        return AgentError(f"{told} The last command that failed: {error}", Reason.NEEDS_REBOOT)
-    if told := "; ".join(foreign_uses(plan, now, shell)):
+    if cause := leftovers.still_in_kernel(layout, plan, now):
+        return AgentError(f"{cause} The last command that failed: {error}", Reason.NEEDS_REBOOT)
+    if cause := "; ".join(foreign_uses(plan, now, shell)):
         end = f"End that if it is no longer needed, then {leftovers.RETRY_HINT}."
-        return AgentError(f"{error}. In use: {told}. {end}", error.reason)
+        return AgentError(f"{error}. In use: {cause}. {end}", error.reason)
     return error
 
 
@@ -101,9 +101,9 @@ def _read_facts(layout: Layout, shell: Shell) -> HostFacts:
     return replace(discovery.read_current_facts(shell), tools=planned.tools)
 
 
-def _finish_teardown(layout: Layout, said: str, **fields: Any) -> bool:
+def _finish_teardown(layout: Layout, reason: str, **fields: Any) -> bool:
     """The disks are blank: over, unless a person has something to take back."""
     if manual_steps.request_undo(layout):
         return False
-    transitions.move_layout(layout, LayoutPhase.DONE, said, trouble="", needs_person="", **fields)
+    transitions.move_layout(layout, LayoutPhase.DONE, reason, trouble="", needs_person="", **fields)
     return True

@@ -21,15 +21,15 @@ class Command(terminal.Command):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        done = rotate_secrets()
+        result = rotate_secrets()
         chain.renew_seal()
         self.stdout.write(
-            f"{done.renewed} secrets renewed, {done.already} were under the newest key already."
+            f"{result.renewed} secrets renewed, {result.already} were under the newest key already."
         )
-        if done.lost:
+        if result.lost:
             raise CommandError(
-                "\n".join(done.lost)
-                + f"\n{len(done.lost)} secrets could not be opened and stay as they are."
+                "\n".join(result.lost)
+                + f"\n{len(result.lost)} secrets could not be opened and stay as they are."
             )
         if len(settings.BENCHLAB_KEYS) > 1:
             self.stdout.write("Every key of BENCHLAB_KEY but the first can be taken away now.")
