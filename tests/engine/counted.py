@@ -79,7 +79,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
     counted = Counted()
     with monkeypatch.context() as patched, connection.execute_wrapper(counted):
         for where, name, what, within in (
-            (reading, "read", "look", False),
+            (reading, "read_facts", "look", False),
             (discovery, "store_facts", "kept", True),
             (apply._Run, "step", "command", True),
         ):
