@@ -26,18 +26,18 @@ urlpatterns = [
     # /runs/, /compare/
     path("", include("benchlab.charts.urls")),
     # /findings/
-    path("", include("benchlab.pages.findings.urls")),
+    path("", include("benchlab.pages.findings")),
     # /campaigns/1/answers/
-    path("", include("benchlab.pages.answers.urls")),
+    path("", include("benchlab.pages.answers")),
     # /import/, /library/
     path("", include("benchlab.imports.urls")),
     # /dynamo/ and files of IOmeter's
     path("", include("benchlab.dynamo.urls")),
     # before the documents: it is none
-    path("docs/look/", include("benchlab.pages.look.urls")),
+    path("docs/look/", include("benchlab.pages.look")),
     # /docs/
     path("", include("benchlab.pages.documents.urls")),
-    path("audit/", include("benchlab.pages.audit.urls")),
+    path("audit/", include("benchlab.pages.audit")),
     # /talk/, /views/, /shares/, /activity/, /s/
     path("", include("benchlab.sharing.urls")),
     # …/rename/, /archive/, /delete/ of three nouns, /deleted/

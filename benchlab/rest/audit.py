@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from benchlab.audit import chain
 from benchlab.audit.models import Entry
-from benchlab.pages.audit.views import AuditFilter
+from benchlab.pages.audit import AuditFilter
 from benchlab.team.roles import Role, highest_role, only_team
 from benchlab.web.api import ReadOnlyViewSet
 from benchlab.web.filters import StrictFilterSet

@@ -22,7 +22,7 @@ from benchlab.hosts import credentials, discovery
 from benchlab.hosts.models import FactSnapshot, Host
 from benchlab.imports import drafts
 from benchlab.imports.models import Storing
-from benchlab.pages.audit.views import PER_PAGE
+from benchlab.pages.audit import PER_PAGE
 from benchlab.sharing.models import SavedView, Share
 from benchlab.team import tokens
 from benchlab.team.models import Invitation, Membership, Team

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.http import require_POST
 
 from benchlab.audit import request_notes
@@ -68,3 +68,13 @@ def _return_address(request: HttpRequest, row: Campaign) -> str:
     query.pop("campaign", None)
     page = reverse(PLACES.get(request.POST.get("on", ""), "campaign-detail"), args=[row.pk])
     return f"{page}{'?' if query else ''}{query.urlencode()}"
+
+
+urlpatterns = [
+    path("campaigns/<int:pk>/answers/dismiss/", dismiss_answer, name="campaign-answer-dismiss"),
+    path(
+        "campaigns/<int:pk>/answers/take-back/",
+        restore_answer,
+        name="campaign-answer-take-back",
+    ),
+]

@@ -9,6 +9,7 @@ from typing import Any
 from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import path
 from django.views.decorators.http import require_GET
 
 from benchlab.charts import figure, sparkline
@@ -163,3 +164,9 @@ def look_figure(request: HttpRequest) -> HttpResponse:
     layout["legend"]["y"] = -0.2
     answer = figure.figure_json({"data": data, "layout": layout})
     return HttpResponse(answer, content_type="application/json")
+
+
+urlpatterns = [
+    path("", look_page, name="look"),
+    path("figure.json", look_figure, name="look-figure"),
+]

@@ -9,7 +9,7 @@ from typing import cast
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.http import require_POST
 from django_htmx.middleware import HtmxDetails
 
@@ -75,3 +75,9 @@ def _return_address(row: Finding, on: str) -> str:
         return reverse("campaign-detail", args=[row.campaign_id])
     page = reverse("run-detail", args=[row.attempt.run_id])
     return f"{page}?attempt={row.attempt.number}"
+
+
+urlpatterns = [
+    path("findings/<int:pk>/dismiss/", dismiss_finding, name="finding-dismiss"),
+    path("findings/<int:pk>/take-back/", restore_finding, name="finding-take-back"),
+]

@@ -11,6 +11,7 @@ from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.urls import path
 from django.views.decorators.http import require_GET
 
 from benchlab.audit.chain import ENTRY_FIELDS
@@ -94,3 +95,9 @@ def audit_csv(request: HttpRequest) -> HttpResponseBase:
         )
 
     return csv_response(request, make_csv, "audit.csv")
+
+
+urlpatterns = [
+    path("", audit_log, name="audit-log"),
+    path("audit.csv", audit_csv, name="audit-csv"),
+]

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Changes to answers on pages: dismissed with a note, taken back."""
