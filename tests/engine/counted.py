@@ -81,7 +81,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
         for where, name, what, within in (
             (reading, "read_facts", "look", False),
             (discovery, "store_facts", "kept", True),
-            (apply._Run, "step", "command", True),
+            (apply._Run, "run_step", "command", True),
         ):
             patched.setattr(where, name, counted.begins(what, getattr(where, name), within))
         yield counted
