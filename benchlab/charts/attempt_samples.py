@@ -33,7 +33,7 @@ SERIES_AT_ONCE = 8
 
 
 def read_rows(attempt: Attempt, metrics: Collection[str], span: Span) -> list[MetricRows]:
-    """Of these metrics, every device. What is seen of a run does not depend on which way it was read."""
+    """Rows of these metrics for every device. What is seen of a run does not depend on which way it was read."""
     sampled = [
         *_rows_from_strips(attempt, metrics, span),
         *_rows_from_series(attempt, metrics, span),
@@ -130,7 +130,7 @@ def read_windows(attempt: Attempt) -> list[Window]:
 
 
 def read_placed_layers(attempt: Attempt) -> tuple[Placed, ...] | None:
-    """Of its plan, at its moment; None where that cannot be read, as of a result from elsewhere."""
+    """Layers of its plan, at its moment; None where that cannot be read, as of a result from elsewhere."""
     try:
         plan = as_json.from_json(attempt.layout.plan or {})
     except AgentError:

@@ -84,7 +84,7 @@ class Card:
 
     @property
     def tool_files(self) -> dict[str, str]:
-        """Of the campaign's runs of its tool: the URL's name -> the link's words."""
+        """Files of the campaign's runs of its tool: the URL's name -> the link's words."""
         return tool_parts.campaign_files(self.tool)
 
     @property
@@ -132,7 +132,7 @@ class Card:
 
     @property
     def latency_heads(self) -> list[str]:
-        """Of the table's columns of latencies: "lat mean", "clat p99"."""
+        """Headings of the table's latency columns: "lat mean", "clat p99"."""
         return [column.replace(".", " ", 1) for column in self.columns]
 
     @property
@@ -204,7 +204,7 @@ def campaign_cards(
 
 
 def _mark_repeat_findings(campaign: int, cards_made: list[Card]) -> list[Card]:
-    """With whether a finding tells already what a card would tell of its repeats. One query where any differ."""
+    """Cards with whether a finding tells already what a card would tell of its repeats. One query where any differ."""
     if not any(card.differing_points for card in cards_made):
         return cards_made
     findings = Finding.objects.filter(campaign=campaign, kind=DISAGREEING_REPEATS, stands=True)

@@ -28,7 +28,7 @@ CAMPAIGN_SEARCH = "pick"
 def line_choices(
     request: HttpRequest, line_filter: request_params.Filter, every: Sequence[Group]
 ) -> dict[str, Any]:
-    """For templates/charts/_chosen.html. `every`: the lines of the wanted campaigns. One query.
+    """Context for templates/charts/_chosen.html. `every`: the lines of the wanted campaigns. One query.
 
     With ?pick= those whose names have its words, and those that are ticked. Raises BadRequest: too long.
     """

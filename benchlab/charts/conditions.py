@@ -72,7 +72,7 @@ Devices = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class AttemptConditions:
-    """Of one attempt; "" is not told."""
+    """Conditions of one attempt; "" is not stated."""
 
     texts: Mapping[str, str]
     devices: Devices
@@ -385,7 +385,7 @@ def _unit_name(spec: dataclasses.Field[Any] | None, name: str) -> str:
 
 
 def _as_json_value(value: Any) -> Any:
-    """As JSON keeps it."""
+    """The value as JSON keeps it."""
     return list(value) if isinstance(value, tuple) else value
 
 

@@ -95,7 +95,7 @@ def _values_by_sample(
 
 
 def _cpu_shares(placed: Iterable[tuple[MetricRows, int]]) -> dict[str, float]:
-    """In the order of its chart."""
+    """Shares in the order of the chart."""
     shares = {
         rows.metric: 100 * value
         for rows, place in placed

@@ -40,7 +40,7 @@ class StackedDevice:
 
     @property
     def indented(self) -> str:
-        """For legends and tables: no-break spaces survive in SVG text."""
+        """Label for legends and tables: no-break spaces survive in SVG text."""
         return "\u00a0\u00a0" * (self.depth - 1) + "└ " + self.label if self.depth else self.label
 
 
@@ -185,7 +185,7 @@ class CacheHits:
 
 
 def plan_layers(layers: Sequence[Placed]) -> list[Layer]:
-    """As a plan has them; the disks below a layer are its use BELOW."""
+    """Layers as a plan has them; the disks below a layer are its use BELOW."""
     return [
         Layer(
             layer.spec.kind,
@@ -216,7 +216,7 @@ def imported_layers(specs: Sequence[LayerSpec], disks: Mapping[str, Sequence[str
 
 
 def disk_uses(layers: Sequence[Layer]) -> list[DiskUse]:
-    """Of each layer that was given disks, bottom up; without spares."""
+    """Uses of each layer that was given disks, bottom up; without spares."""
     return [
         DiskUse(layer.kind, use, names)
         for layer in layers
@@ -392,7 +392,7 @@ def _counted_ratio(hit: Track | None, missed: Track | None) -> float | None:
 
 
 def _byte_ratio(layer: Layer, by_key: Mapping[tuple[str, str], Track]) -> float | None:
-    """Of a layer that has a cache and disks behind it, its own or those of the layers below."""
+    """Hit ratio of a layer that has a cache and disks behind it, its own or those of the layers below."""
     cache = layer.uses.get("cache", ())
     behind = next((layer.uses[use] for use in BACKING_USES if layer.uses.get(use)), ())
     behind = tuple(name for name in behind if name not in cache)

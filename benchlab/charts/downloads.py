@@ -24,7 +24,7 @@ CSV = "text/csv; charset=utf-8"
 
 @require_GET
 def artifact(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """As the host gave it. A browser saves it and never guesses a type."""
+    """The artifact as the host gave it. A browser saves it and never guesses a type."""
     return artifact_response(
         request, get_object_or_404(Artifact.objects.visible_to(request.user), pk=pk)
     )

@@ -246,7 +246,7 @@ def current_tracks(attempt: Attempt) -> list[Track]:
 
 
 def with_attempt_origin(figure: Figure, attempt: Attempt) -> Figure:
-    """With the words that tell where it comes from."""
+    """Figure with the words that tell where it comes from."""
     campaign = attempt.run.campaign
     return origins.with_origin(figure, f"{campaign.name} (no. {campaign.pk})", [attempt.run_id])
 

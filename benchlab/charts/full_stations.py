@@ -90,7 +90,7 @@ def _reached_depth(repeats: Sequence[Sample]) -> bool:
 
 
 def _read_queues(attempts: Iterable[int]) -> dict[int, AttemptQueues]:
-    """Of those whose disks are known."""
+    """Queues of the attempts whose disks are known."""
     rows = Attempt.objects.filter(pk__in=set(attempts)).select_related("layout", "run")
     wanted_of = ("windows", "facts_id", "meta", "layout__plan", "layout__stack", "run__stage")
     attempts_by_id = {row.pk: row for row in rows.only(*wanted_of)}

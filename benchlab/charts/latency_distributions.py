@@ -202,7 +202,7 @@ def percentile_rows(curves: Sequence[LatencyCurve]) -> list[PercentileRow]:
 
 
 def bin_rows(curves: Sequence[LatencyCurve]) -> list[BinRow]:
-    """As the histogram's bars: those in which any curve has an I/O."""
+    """Rows as the histogram's bars: those in which any curve has an I/O."""
     counted = [
         (count_cells(curve.bins), curve.bins.total) for curve in curves if curve.bins is not None
     ]

@@ -368,7 +368,7 @@ def _pooled_curve(
 
 
 def _matching_bins(histograms: Iterable[StoredHistogram], kind: str, choice: Choice) -> list[Bins]:
-    """Of one direction, or of each: both are I/Os."""
+    """Bins of one direction, or of each: both are I/Os."""
     names = {f"{op}.{kind}" for op in ((choice.operation,) if choice.operation else DIRECTIONS)}
     if not choice.operation:
         names.add(kind)

@@ -136,7 +136,7 @@ UNREADABLE_TEXT = "The samples cannot be read: the chart over time says why."
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Of one disk. `read` and `written` in B/s, `busy` in percent; None: not known of this second."""
+    """Strip of one disk. `read` and `written` in B/s, `busy` in percent; None: not known of this second."""
 
     name: str
     # "SSD, PLAIN-1"; empty where nobody knows

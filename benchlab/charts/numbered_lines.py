@@ -89,7 +89,7 @@ def split_pages(text: str) -> Iterator[list[Row]]:
 
 
 def page_number(line: int, total: int) -> int:
-    """From 0, of the page that holds the line."""
+    """Number, from 0, of the page that holds the line."""
     return (min(max(line, 1), max(total, 1)) - 1) // LINES_PER_PAGE
 
 

@@ -148,7 +148,7 @@ class Panel:
 
 
 def any_above_zero(sampled: Iterable[MetricRows], metric: str) -> bool:
-    """In the whole of it, whatever part is drawn."""
+    """True for any value above 0 in the whole, whatever part is drawn."""
     return any(rows.metric == metric and any(value > 0 for value in rows.most) for rows in sampled)
 
 

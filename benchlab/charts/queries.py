@@ -408,7 +408,7 @@ def _read_figures(
 
 
 def shares_in_percent(groups: Iterable[Group]) -> list[Group]:
-    """With shares (utilisation, CPU) as people read them; files keep the base units."""
+    """Groups with shares (utilisation, CPU) as people read them; files keep the base units."""
     return [_group_in_percent(group) for group in groups]
 
 

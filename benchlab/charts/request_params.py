@@ -65,7 +65,7 @@ class Filter:
         return urlencode(pairs)
 
     def full_query(self) -> str:
-        """With the workloads, for a page of all of these lines."""
+        """Query string with the workloads, for a page of all of these lines."""
         workloads = urlencode([("workload", pk) for pk in sorted(self.workloads)])
         return "&".join(filter(None, [self.query(), workloads]))
 

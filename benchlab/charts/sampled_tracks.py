@@ -68,7 +68,7 @@ class Part:
 
 
 def parse_windows(rows: Iterable[Mapping[str, Any]]) -> list[Window]:
-    """As they are stored with an attempt."""
+    """Windows as they are stored with an attempt."""
     return [Window(row["name"], row["start"], row["end"], row["measured"]) for row in rows]
 
 
@@ -214,7 +214,7 @@ WHOLE_SPAN = Span()
 
 
 def rows_from_tracks(tracks: Iterable[Track], span: Span = WHOLE_SPAN) -> list[MetricRows]:
-    """As finely as `span` is seen."""
+    """Rows as fine as `span` is seen."""
     return [
         narrow_rows(metric_rows(group), span) for group in group_by_clock(map(_as_sampled, tracks))
     ]
@@ -228,7 +228,7 @@ def _as_sampled(track: Track) -> SampledSeries:
 
 
 def narrow_rows(rows: MetricRows, span: Span) -> MetricRows:
-    """Of rows by sample. What is known of the whole stays."""
+    """Part of rows by sample. What is known of the whole stays."""
     part, every = span.slice_samples(rows.buckets.times)
     inside = bucket_samples(rows.buckets.times[part], rows.buckets.low[:, part])
     return replace(rows, buckets=inside.coarser(every))

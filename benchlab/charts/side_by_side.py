@@ -174,7 +174,7 @@ def median_rows(sides: Sequence[Side]) -> list[MedianRow]:
 
 
 def track_medians(tracks: Iterable[Track]) -> dict[tuple[str, str], float]:
-    """Of each device and metric that a sample is known of."""
+    """Medians of each device and metric that a sample is known of."""
     medians = {}
     for track in tracks:
         values = [value for value in map(float, track.values) if not math.isnan(value)]

@@ -28,7 +28,7 @@ class ToolFiles(Protocol):
 
 
 def tool_context(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]:
-    """With its template; empty for a tool of which no room knows more."""
+    """Context with its template; empty for a tool of which no room knows more."""
     for part in (cast(RunPart, module) for module in app_modules.named("run_part")):
         if attempt.run.tool == part.TOOL:
             return {"template": part.TEMPLATE, **part.context(attempt, measured)}
@@ -36,7 +36,7 @@ def tool_context(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str,
 
 
 def campaign_files(tool: str) -> dict[str, str]:
-    """Of the campaign's runs of this tool: the URL's name -> the link's words."""
+    """Files of the campaign's runs of this tool: the URL's name -> the link's words."""
     return {url: text for files in _tool_files(tool) for url, text in files.OF_CAMPAIGN.items()}
 
 

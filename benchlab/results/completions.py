@@ -32,7 +32,7 @@ def newest_units(campaigns: Composable) -> dict[str, str]:
 
 
 def newest_options(campaigns: Composable) -> list[str]:
-    """Of the tools, as the newest runs have them."""
+    """Options of the tools, as the newest runs have them."""
     rows = fetch_rows(
         SQL("SELECT DISTINCT jsonb_object_keys(s.options) FROM ({}) s ORDER BY 1").format(
             _newest_attempts(trusted_sql("r.options"), campaigns)

@@ -193,7 +193,7 @@ def _sort_all(
 
 @dataclass(frozen=True, slots=True)
 class ColumnWalk:
-    """By columns of an attempt or its run."""
+    """Order by columns of an attempt or its run."""
 
     query: TableQuery
     campaigns: Composable
@@ -219,7 +219,7 @@ class ColumnWalk:
 
 @dataclass(frozen=True, slots=True)
 class MetricWalk:
-    """By a figure; of attempts that have none by their id."""
+    """Order by a figure; of attempts that have none by their id."""
 
     query: TableQuery
     campaigns: Composable

@@ -70,7 +70,7 @@ def build_explore_figure(chart: ExploreChart) -> Figure:
 
 
 def _explore_end_names(chart: ExploreChart, layout: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """At the ends of lines, where both axes are of numbers."""
+    """Names at the ends of lines, where both axes are of numbers."""
     end_names = [
         label_places.NamedLine(
             line.label,
@@ -106,7 +106,7 @@ class FacetPanel(NamedTuple):
 
 
 def _facet_panels(chart: ExploreChart) -> list[FacetPanel]:
-    """Of two metrics one panel beside the other, in two columns."""
+    """Panels, for two metrics one panel beside the other, in two columns."""
     facets = _facets(chart)
     if not chart.beside:
         return [FacetPanel(heading, lines, chart) for heading, lines in facets]
@@ -419,7 +419,7 @@ def _has_bands(chart: ExploreChart) -> bool:
 def _spread_band(
     chart: ExploreChart, line: Line, style: Style, panel: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """From the smallest to the largest run, where there are enough of them."""
+    """Band from the smallest to the largest run, where there are enough of them."""
     spread_points = (
         [point for point in line.points if point.spread.low is not None]
         if _has_bands(chart)

@@ -210,7 +210,7 @@ def read_exploration(user: Person, wish: ExploreQuery) -> Exploration:
 
 
 def _style_places(groups: Sequence[Group]) -> dict[str, dict[int, int]]:
-    """Of layouts and hosts, as the campaigns' own pages have them."""
+    """Places of layouts and hosts, as the campaigns' own pages have them."""
     return {
         "topology": {line.topology: line.style_places[0] for line in groups if line.style_places},
         "host": {line.host: line.style_places[1] for line in groups if line.style_places},

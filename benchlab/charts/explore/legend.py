@@ -122,7 +122,7 @@ def _statistic_column(scene: Exploration, axis: str, quantity: Quantity, which: 
 
 
 def _sorted_lines(scene: Exploration, columns: Sequence[Column]) -> list[Line]:
-    """As asked; what is not known last. Else in the order of what lines are."""
+    """Lines in the order asked for; what is not known last. Else in the order of what lines are."""
     word, down = scene.query.sort.removeprefix("-"), scene.query.sort.startswith("-")
     if word == "name":
         return sorted(scene.lines, key=lambda line: line.label.lower(), reverse=down)

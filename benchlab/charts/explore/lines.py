@@ -163,7 +163,7 @@ def point_factors(axes: Axes) -> tuple[str, ...]:
 
 
 def build_lines(groups: Sequence[Group], axes: Axes, units: Mapping[str, str]) -> list[Line]:
-    """In the order of what makes them. Lines without any point are left out."""
+    """Lines in the order of what makes them. Lines without any point are left out."""
     at = point_factors(axes)
     looks = [
         look

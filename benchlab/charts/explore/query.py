@@ -108,7 +108,7 @@ class ExploreQuery:
         return both or sized or ranked, both or ranked
 
     def query_string(self) -> str:
-        """As it is kept: only what is known, in one order."""
+        """Query string as it is kept: only what is known, in one order."""
         pairs = [(name, self.axes[name]) for name in AXES if name in self.axes]
         pairs += [("where", value) for value in self.where]
         if self.logs is not None:
