@@ -24,7 +24,7 @@ def ear(monkeypatch) -> ChangeListener:
     found = ChangeListener()
     found.start_listening()
     monkeypatch.setattr("benchlab.runs.change_feed.MAX_AGE_S", 3600.0)
-    monkeypatch.setattr(figure_views, "ear", found)
+    monkeypatch.setattr(figure_views, "change_listener", found)
     monkeypatch.setattr(figure_views, "RENDERED", SharedAnswers[bytes]())
     return found
 
