@@ -10,8 +10,8 @@ from django.apps import apps
 from django.utils.module_loading import module_has_submodule
 
 
-def named(name: str) -> list[ModuleType]:
+def modules_named(name: str) -> list[ModuleType]:
     """benchlab.<app>.<name> of each app of ours that has it, in the order of INSTALLED_APPS."""
     ours = [app for app in apps.get_app_configs() if app.name.startswith("benchlab.")]
-    found = [app for app in ours if app.module and module_has_submodule(app.module, name)]
-    return [import_module(f"{app.name}.{name}") for app in found]
+    with_module = [app for app in ours if app.module and module_has_submodule(app.module, name)]
+    return [import_module(f"{app.name}.{name}") for app in with_module]

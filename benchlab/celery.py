@@ -29,8 +29,8 @@ app.autodiscover_tasks(["benchlab.engine"])
 def refuse_what_does_not_fit(**_: Any) -> None:
     """Before the first task. Celery logs what else a receiver raises, and goes on."""
     django.setup(set_prefix=False)
-    if said := compatibility.unfit():
-        raise SystemExit(said)
+    if problem := compatibility.unfit():
+        raise SystemExit(problem)
 
 
 @worker_ready.connect

@@ -45,7 +45,7 @@ class LabError(Exception):
 class Stays(HTTPRedirectHandler):
     """urllib would hand the token on to wherever it is sent."""
 
-    def redirect_request(self, *given: Any) -> None:
+    def redirect_request(self, *arguments: Any) -> None:
         return None
 
 
@@ -77,17 +77,17 @@ class Lab:
 
     def table(self, path: str, filters: Mapping[str, Any]) -> Any:
         """A pandas DataFrame; without pandas a list of dictionaries."""
-        told = self.get(path, {**filters, "format": "json"})
-        data: dict[str, list[Any]] = told["data"]
+        answer = self.get(path, {**filters, "format": "json"})
+        data: dict[str, list[Any]] = answer["data"]
         try:
             import pandas
         except ImportError:
             return [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
         frame = pandas.DataFrame(data)
-        for column in told["columns"]:
+        for column in answer["columns"]:
             if column["kind"] == "time":
                 frame[column["name"]] = pandas.to_datetime(frame[column["name"]], utc=True)
-        frame.attrs["units"] = {c["name"]: c["unit"] for c in told["columns"] if c["unit"]}
+        frame.attrs["units"] = {c["name"]: c["unit"] for c in answer["columns"] if c["unit"]}
         return frame
 
     def download(self, path: str = "/api/results/", form: str = "parquet", **filters: Any) -> bytes:
@@ -96,8 +96,8 @@ class Lab:
         frame = polars.read_parquet(lab.download(metric="iops"))
         duckdb.sql("SELECT topology, median(value) FROM frame GROUP BY topology")
         """
-        asked = urlencode(_plain({**filters, "format": form}), doseq=True)
-        return self._send("GET", f"{path}?{asked}")
+        query = urlencode(_plain({**filters, "format": form}), doseq=True)
+        return self._send("GET", f"{path}?{query}")
 
     def campaigns(self, **filters: Any) -> list[dict[str, Any]]:
         """All that may be seen, newest first; library=True: also the reference library's."""
@@ -105,12 +105,12 @@ class Lab:
 
     def every(self, path: str, **filters: Any) -> Iterator[dict[str, Any]]:
         """Every row of a list, page by page."""
-        told = self.get(path, {"page_size": 200, **filters, "cursor": ""})
-        yield from told["results"]
+        page = self.get(path, {"page_size": 200, **filters, "cursor": ""})
+        yield from page["results"]
         # whatever name a proxy gave the lab in there, it is asked by ours
-        while told["next"]:
-            told = json.loads(self._send("GET", f"{path}?{urlsplit(told['next']).query}"))
-            yield from told["results"]
+        while page["next"]:
+            page = json.loads(self._send("GET", f"{path}?{urlsplit(page['next']).query}"))
+            yield from page["results"]
 
     def plan(self, campaign: int) -> dict[str, str]:
         """Plan every layout that is not started, print what each would destroy; layout -> fingerprint.
@@ -119,16 +119,18 @@ class Lab:
         """
         self.post(f"/api/campaigns/{campaign}/plan/")
         layouts = self._planned(campaign)
-        if wrong := [one for one in layouts if one["plan_error"]]:
-            said = "; ".join(f"{one['name']}: {one['plan_error']}" for one in wrong)
-            raise LabError(f"Campaign {campaign} cannot be started. {said}")
-        for one in layouts:
-            visit = one.get("visit", 1)
+        if wrong := [layout for layout in layouts if layout["plan_error"]]:
+            message = "; ".join(f"{layout['name']}: {layout['plan_error']}" for layout in wrong)
+            raise LabError(f"Campaign {campaign} cannot be started. {message}")
+        for layout in layouts:
+            visit = layout.get("visit", 1)
             again = f"  visit {visit}" if visit > 1 else ""
-            print(f"{one['name']}{again}  fingerprint {one['plan_fingerprint']}")
-            for identity, node in sorted(_claimed(one["plan"]).items(), key=lambda told: told[1]):
+            print(f"{layout['name']}{again}  fingerprint {layout['plan_fingerprint']}")
+            for identity, node in sorted(
+                _claimed(layout["plan"]).items(), key=lambda claim: claim[1]
+            ):
                 print(f"    destroys {node} {identity}")
-        return {str(one["id"]): one["plan_fingerprint"] for one in layouts}
+        return {str(layout["id"]): layout["plan_fingerprint"] for layout in layouts}
 
     def _planned(self, campaign: int) -> list[dict[str, Any]]:
         """The drafts, once each has its plan or says why it has none: the lab only queues what was asked."""
@@ -136,7 +138,9 @@ class Lab:
         while True:
             layouts = list(self.every("/api/layouts/", campaign=campaign, phase="draft"))
             late = [
-                one["name"] for one in layouts if not (one["plan_error"] or one["plan_fingerprint"])
+                layout["name"]
+                for layout in layouts
+                if not (layout["plan_error"] or layout["plan_fingerprint"])
             ]
             if not late:
                 return layouts
@@ -156,41 +160,43 @@ class Lab:
 
         `confirmed`: the fingerprints that were looked at, or what asks; without it a person is asked at the keyboard.
         """
-        seen = self.plan(campaign)
+        fingerprints = self.plan(campaign)
         if isinstance(confirmed, Mapping):
-            if dict(confirmed) != seen:
+            if dict(confirmed) != fingerprints:
                 raise LabError(
                     "The plans are no longer those that were confirmed; look again.", 409
                 )
-        elif not (_asks if confirmed is None else confirmed)(seen):
+        elif not (_confirm if confirmed is None else confirmed)(fingerprints):
             raise LabError("Not started: the plans were not confirmed.")
-        told: dict[str, Any] = self.post(f"/api/campaigns/{campaign}/apply/", {"confirmed": seen})
-        return told
+        answer: dict[str, Any] = self.post(
+            f"/api/campaigns/{campaign}/apply/", {"confirmed": fingerprints}
+        )
+        return answer
 
     def wait(self, campaign: int, *, every: float = POLL_S, quiet: bool = False) -> dict[str, Any]:
         """Until the campaign is over, with a bar; returns it. Raises LabError for one that nobody started."""
         while True:
-            told: dict[str, Any] = self.get(f"/api/campaigns/{campaign}/")
-            if told["state"] == "draft":
+            progress: dict[str, Any] = self.get(f"/api/campaigns/{campaign}/")
+            if progress["state"] == "draft":
                 raise LabError(
                     f"Campaign {campaign} was not started: its plans wait to be confirmed."
                 )
             if not quiet:
-                print(f"\r{bar(told)}", end="", file=sys.stderr, flush=True)
-            if told["state"] in OVER:
+                print(f"\r{bar(progress)}", end="", file=sys.stderr, flush=True)
+            if progress["state"] in OVER:
                 if not quiet:
                     print(file=sys.stderr)
-                return told
+                return progress
             self._sleep(every)
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        found = urlencode(_plain(query or {}), doseq=True)
-        return json.loads(self._send("GET", f"{path}?{found}" if found else path))
+        parameters = urlencode(_plain(query or {}), doseq=True)
+        return json.loads(self._send("GET", f"{path}?{parameters}" if parameters else path))
 
     def post(self, path: str, body: Any = None) -> Any:
         """Done once, however often the network makes us send it."""
-        said = self._send("POST", path, body, {"Idempotency-Key": uuid.uuid4().hex})
-        return json.loads(said or b"null")
+        answer = self._send("POST", path, body, {"Idempotency-Key": uuid.uuid4().hex})
+        return json.loads(answer or b"null")
 
     def _send(
         self, method: str, path: str, body: Any = None, more: Mapping[str, str] | None = None
@@ -207,11 +213,11 @@ class Lab:
             try:
                 request = Request(self.url + path, data, headers, method=method)  # noqa: S310  # the address is the caller's own
                 with OPENER.open(request, timeout=self.timeout) as answer:
-                    said: bytes = answer.read()
-                    return said
+                    content: bytes = answer.read()
+                    return content
             except HTTPError as error:
                 with error:
-                    why = told(error)
+                    why = problem_from_response(error)
                     wait = error.headers.get("Retry-After", "")
                 if why.status not in AGAIN or attempt == TRIES:
                     raise why from None
@@ -224,12 +230,14 @@ class Lab:
         raise AssertionError("the last try returns or raises")
 
 
-def told(error: HTTPError) -> LabError:
+def problem_from_response(error: HTTPError) -> LabError:
     """The problem (RFC 9457) in words."""
     try:
-        said = json.loads(error.read())
+        problem = json.loads(error.read())
         return LabError(
-            f"{error.code} {said['title']}: {said['detail']}", error.code, said.get("errors")
+            f"{error.code} {problem['title']}: {problem['detail']}",
+            error.code,
+            problem.get("errors"),
         )
     except (ValueError, KeyError, TypeError):
         where = error.headers.get("Location", "")
@@ -272,14 +280,17 @@ def _claimed(plan: Any) -> dict[str, str]:
             else {}
         )
         return own | _claimed(list(plan.values()))
-    found: dict[str, str] = {}
-    for one in plan if isinstance(plan, list) else ():
-        found |= _claimed(one)
-    return found
+    nodes: dict[str, str] = {}
+    for step in plan if isinstance(plan, list) else ():
+        nodes |= _claimed(step)
+    return nodes
 
 
-def _asks(seen: dict[str, str]) -> bool:
-    return input(f"Destroy what is on these disks, for {len(seen)} layouts? Type yes: ") == "yes"
+def _confirm(shown_nodes: dict[str, str]) -> bool:
+    return (
+        input(f"Destroy what is on these disks, for {len(shown_nodes)} layouts? Type yes: ")
+        == "yes"
+    )
 
 
 def _patience(attempt: int) -> float:

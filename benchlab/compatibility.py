@@ -36,9 +36,9 @@ def unfit() -> str:
 
     By a connection of its own: whoever starts may go on without the database, and wait for it later.
     """
-    asked = {**connection.get_connection_params(), "connect_timeout": PATIENCE_S}
+    parameters = {**connection.get_connection_params(), "connect_timeout": PATIENCE_S}
     try:
-        with psycopg.connect(**asked) as own:
+        with psycopg.connect(**parameters) as own:
             return (
                 of_server(own.info.server_version)
                 or _of_settings(own)
@@ -57,12 +57,14 @@ def of_server(number: int) -> str:
 
 def _of_settings(own: psycopg.Connection[tuple[object, ...]]) -> str:
     """Words for settings with which stored values would be read wrongly, and the statements that mend it."""
-    asked = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s) ORDER BY name"
-    rows = own.execute(asked, [list(SETTINGS)]).fetchall()
-    wrong = [(str(name), str(value)) for name, value in rows if not _taken(str(name), str(value))]
+    query = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s) ORDER BY name"
+    rows = own.execute(query, [list(SETTINGS)]).fetchall()
+    wrong = [
+        (str(name), str(value)) for name, value in rows if not _is_accepted(str(name), str(value))
+    ]
     if not wrong:
         return ""
-    told = ", ".join(f"{name} is {value}" for name, value in wrong)
+    settings_text = ", ".join(f"{name} is {value}" for name, value in wrong)
     database = sql.Identifier(own.info.dbname)
     todo = "; ".join(
         sql.SQL("ALTER DATABASE {} SET {} = {}")
@@ -71,12 +73,12 @@ def _of_settings(own: psycopg.Connection[tuple[object, ...]]) -> str:
         for name, _ in wrong
     )
     return (
-        f"The server's default of {told}: BenchLab cannot read its values so. Say to it: {todo}. "
+        f"The server's default of {settings_text}: BenchLab cannot read its values so. Say to it: {todo}. "
         "Nothing was changed."
     )
 
 
-def _taken(name: str, value: str) -> bool:
+def _is_accepted(name: str, value: str) -> bool:
     if name == "DateStyle":
         return value.startswith("ISO")
     return int(value) >= 1 if name == "extra_float_digits" else value == SETTINGS[name]
@@ -84,10 +86,13 @@ def _taken(name: str, value: str) -> bool:
 
 def newer(what: str, applied: Iterable[Step], way: str = "") -> str:
     """Words for a database or backup with migrations that this program does not have; "" for any other."""
-    there = MigrationLoader(None).disk_migrations or {}
-    known = {*there, *(step for one in there.values() for step in one.replaces)}
-    strange = sorted(set(applied) - known)
-    steps = ", ".join(".".join(one) for one in strange[:3])
+    migrations = MigrationLoader(None).disk_migrations or {}
+    known_steps = {
+        *migrations,
+        *(step for migration in migrations.values() for step in migration.replaces),
+    }
+    strange = sorted(set(applied) - known_steps)
+    steps = ", ".join(".".join(step) for step in strange[:3])
     return NEWER.format(what=what, steps=steps, way=way) if strange else ""
 
 
@@ -95,5 +100,5 @@ def _applied(own: psycopg.Connection[tuple[object, ...]]) -> set[Step]:
     rows = own.execute("SELECT to_regclass('django_migrations') IS NOT NULL").fetchone()
     if not rows or not rows[0]:
         return set()
-    found = own.execute(sql.SQL("SELECT app, name FROM django_migrations")).fetchall()
-    return {(str(app), str(name)) for app, name in found}
+    applied_rows = own.execute(sql.SQL("SELECT app, name FROM django_migrations")).fetchall()
+    return {(str(app), str(name)) for app, name in applied_rows}

@@ -88,11 +88,11 @@ def level(name: str, default: str) -> str:
     return value
 
 
-def one_of(name: str, known: Sequence[str]) -> str:
+def one_of(name: str, choices: Sequence[str]) -> str:
     """One of these words; the first is the default."""
-    value = text(name, known[0]).lower()
-    if value not in known:
-        raise ImproperlyConfigured(f"{name}: expected {' or '.join(known)}, got {value!r}")
+    value = text(name, choices[0]).lower()
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name}: expected {' or '.join(choices)}, got {value!r}")
     return value
 
 
@@ -113,50 +113,50 @@ def words(name: str, default: str = "") -> list[str]:
 
 def host_names(name: str, default: str) -> list[str]:
     """Names or addresses that a browser may ask for; no scheme and no port, which Django would never match."""
-    found = words(name, default)
-    for word in found:
+    names = words(name, default)
+    for word in names:
         if not re.fullmatch(r"\*|\[[0-9A-Fa-f:.]+\]|\.?[^\s:/\[\]@*]+", word):
             raise ImproperlyConfigured(
                 f"{name}: expected names without scheme and port, such as bench.example.org, got {word!r}"
             )
-    return found
+    return names
 
 
 def origins(name: str) -> list[str]:
     """Origins as a browser sends them: a scheme, a name and perhaps a port; with more, Django would never match one."""
-    found = words(name)
-    for word in found:
+    values = words(name)
+    for word in values:
         if not re.fullmatch(r"https?://(\*\.)?[^\s/*@?#]+", word):
             raise ImproperlyConfigured(
                 f"{name}: expected origins without a path, such as https://bench.example.org, got {word!r}"
             )
-    return found
+    return values
 
 
-def fernet_keys(given: str) -> list[str]:
+def fernet_keys(text: str) -> list[str]:
     """BENCHLAB_KEY's keys, newest first, separated by commas. Their values are in no message."""
-    found = [key.strip() for key in given.split(",")]
-    for place, key in enumerate(found, 1):
+    keys = [key.strip() for key in text.split(",")]
+    for place, key in enumerate(keys, 1):
         try:
             Fernet(key)
         except ValueError:
             raise ImproperlyConfigured(
-                f"BENCHLAB_KEY: key {place} of {len(found)} is no Fernet key, which has 32 bytes in URL-safe base64 "
+                f"BENCHLAB_KEY: key {place} of {len(keys)} is no Fernet key, which has 32 bytes in URL-safe base64 "
                 "(44 characters); make one: openssl rand -base64 32 | tr '+/' '-_'"
             ) from None
-    return found
+    return keys
 
 
 def refuse_unknown(names: Iterable[str] = os.environ) -> None:
     """A name that begins with BENCHLAB_ and that nothing reads is a slip, and what it should set is not set."""
-    known = {name for one in NAMES for name in (one, f"{one}_FILE")}
+    known_names = {name for variable in NAMES for name in (variable, f"{variable}_FILE")}
     for name in sorted(names):
-        if not name.startswith("BENCHLAB_") or name in known or re.match(NOT_OURS, name):
+        if not name.startswith("BENCHLAB_") or name in known_names or re.match(NOT_OURS, name):
             continue
         # A service's address, as Kubernetes has it in NAME_PORT
         if name.endswith("_PORT") and re.match("(tcp|udp|sctp)://", os.environ.get(name, "")):
             continue
-        near = difflib.get_close_matches(name, known, 1)
+        near = difflib.get_close_matches(name, known_names, 1)
         raise ImproperlyConfigured(
             f"{name}: BenchLab has no such setting"
             + (f"; did you mean {near[0]}?" if near else " (docs/operating.md lists them)")
@@ -168,27 +168,31 @@ def program(name: str, usual: Sequence[str]) -> str:
 
     "none" is none. Raises when what is named is not there.
     """
-    given = text(name).strip()
-    if given == "none":
+    program_text = text(name).strip()
+    if program_text == "none":
         return ""
-    found = next(filter(None, map(shutil.which, [given] if given else usual)), "")
-    if given and not found:
-        raise ImproperlyConfigured(f"{name}: there is no program {given!r}; name one, or none")
-    return found
+    program_path = next(
+        filter(None, map(shutil.which, [program_text] if program_text else usual)), ""
+    )
+    if program_text and not program_path:
+        raise ImproperlyConfigured(
+            f"{name}: there is no program {program_text!r}; name one, or none"
+        )
+    return program_path
 
 
 def networks(name: str, default: Sequence[str]) -> tuple[str, ...]:
     """Networks in CIDR form; the variable replaces the default, "none" empties it."""
-    if (given := text(name).strip()) == "none":
+    if (networks_text := text(name).strip()) == "none":
         return ()
-    found = tuple(words(name)) if given else tuple(default)
+    network_words = tuple(words(name)) if networks_text else tuple(default)
     try:
-        reach.networks(found)
+        reach.networks(network_words)
     except ValueError as error:
         raise ImproperlyConfigured(
             f"{name}: {error}; give 10.1.0.0/16,fe80::/10, or none"
         ) from None
-    return found
+    return network_words
 
 
 def mail(url: str) -> dict[str, object]:

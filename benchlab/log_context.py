@@ -20,8 +20,8 @@ REQUEST: ContextVar[Callable[[], Ids] | None] = ContextVar("log_ids_of_request",
 @contextmanager
 def about(**ids: int | str | None) -> Iterator[None]:
     """Lines of the block name these too; None names nothing."""
-    known = {name: value for name, value in ids.items() if value is not None}
-    before = WORK.set({**WORK.get(), **known})
+    context_ids = {name: value for name, value in ids.items() if value is not None}
+    before = WORK.set({**WORK.get(), **context_ids})
     try:
         yield
     finally:
@@ -30,5 +30,5 @@ def about(**ids: int | str | None) -> Iterator[None]:
 
 def ids() -> dict[str, int | str]:
     """Those that a line which is written now names."""
-    asked = REQUEST.get()
-    return {**(asked() if asked else {}), **WORK.get()}
+    request_id = REQUEST.get()
+    return {**(request_id() if request_id else {}), **WORK.get()}

@@ -40,9 +40,9 @@ def ready(request: HttpRequest) -> JsonResponse:
         "broker": broker,
         "worker": worker,
     }
-    said = {name: ask() for name, ask in parts.items()}
-    missed = {name: trouble for name, trouble in said.items() if trouble != "ok"}
-    answer = JsonResponse(said, status=503 if missed else 200)
+    answers = {name: check_part() for name, check_part in parts.items()}
+    missed = {name: trouble for name, trouble in answers.items() if trouble != "ok"}
+    answer = JsonResponse(answers, status=503 if missed else 200)
     if missed:
         answer["Retry-After"] = str(RETRY_SECONDS)
         _log(request, answer, missed)

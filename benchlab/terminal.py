@@ -43,6 +43,6 @@ class Command(BaseCommand):
             self.stdout = Plain(out)
         if (err := options.pop("stderr", None)) is not None:
             self.stderr = Plain(err)
-        if not self.any_database and (said := compatibility.unfit()):
-            raise CommandError(said)
+        if not self.any_database and (problem := compatibility.unfit()):
+            raise CommandError(problem)
         return super().execute(*args, **options)

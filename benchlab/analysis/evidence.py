@@ -287,5 +287,5 @@ def _from_json(kind: Any, data: Any) -> Any:
 def known_values(tracks: Iterable[Track]) -> NDArray[np.float64]:
     """Their values one after the other, without the unknown."""
     values = np.concatenate([np.asarray(t.values, dtype=float) for t in tracks] or [np.array([])])
-    known: NDArray[np.float64] = values[~np.isnan(values)]
-    return known
+    measured: NDArray[np.float64] = values[~np.isnan(values)]
+    return measured

@@ -47,22 +47,22 @@ class Fit:
 
 def fit(logs: Array, *, blocks: bool) -> Fit:
     """`blocks`: both set-ups stand in every block, so that what a block shares cancels."""
-    seen = ~np.isnan(logs)
-    counts = seen.sum(axis=3).astype(float)
+    measured = ~np.isnan(logs)
+    counts = measured.sum(axis=3).astype(float)
     depths = counts.shape[2]
     means = _medians(logs, (3,))
-    free = (seen.any(axis=(1, 2)).sum(axis=1) - 1.0) * blocks
-    parts = _centred(_medians(logs - means, (1, 2)), seen) * blocks
+    free = (measured.any(axis=(1, 2)).sum(axis=1) - 1.0) * blocks
+    parts = _centred(_medians(logs - means, (1, 2)), measured) * blocks
     limit = _limit(logs - means - parts, 2 * depths + free)
-    taken = np.zeros(len(logs))
+    effects = np.zeros(len(logs))
     for _ in range(ROUNDS):
-        means = means + _mean(np.clip(logs - means - parts, -limit, limit), seen, (3,))
+        means = means + _mean(np.clip(logs - means - parts, -limit, limit), measured, (3,))
         if blocks:
-            parts, taken = _blocks(logs - means, parts, limit, seen, free)
-    left = logs - means - parts
-    far, drawn = seen & (np.abs(left) > limit), np.clip(left, -limit, limit)
+            parts, effects = _blocks(logs - means, parts, limit, measured, free)
+    residuals = logs - means - parts
+    far, drawn = measured & (np.abs(residuals) > limit), np.clip(residuals, -limit, limit)
     share = far.sum(axis=(1, 2, 3)) / counts.sum(axis=(1, 2))
-    cost = BLOCK_COST * taken * free / depths
+    cost = BLOCK_COST * effects * free / depths
     freedom = np.maximum((counts - 1).sum(axis=1) - cost[:, None], 0)
     squares = np.nansum(drawn**2, axis=(1, 3)) / ((1 - share) ** 2)[:, None]
     noise, df = shrunk(squares, freedom)
@@ -78,19 +78,19 @@ def fit(logs: Array, *, blocks: bool) -> Fit:
 
 
 def _blocks(
-    rest: Array, parts: Array, limit: Array, seen: Mask, free: Array
+    rest: Array, parts: Array, limit: Array, measured: Mask, free: Array
 ) -> tuple[Array, Array]:
     """(what each block shares, which share of it shows above the noise: a number for each pair)."""
-    whole = parts + _mean(np.clip(rest - parts, -limit, limit), seen, (1, 2))
-    whole = _centred(whole, seen)
-    runs = seen.sum(axis=(1, 2, 3))
-    cells = seen.any(axis=3).sum(axis=(1, 2))
-    left = np.where(seen, np.clip(rest - whole, -limit, limit), 0) ** 2
-    noise = left.sum(axis=(1, 2, 3)) / np.maximum(runs - cells - free, 1)
+    whole = parts + _mean(np.clip(rest - parts, -limit, limit), measured, (1, 2))
+    whole = _centred(whole, measured)
+    runs = measured.sum(axis=(1, 2, 3))
+    cells = measured.any(axis=3).sum(axis=(1, 2))
+    squares = np.where(measured, np.clip(rest - whole, -limit, limit), 0) ** 2
+    noise = squares.sum(axis=(1, 2, 3)) / np.maximum(runs - cells - free, 1)
     between = (whole**2).sum(axis=(1, 2, 3)) / np.maximum(free, 1)
     per_block = runs / (free + 1)
-    taken = np.clip(1 - noise / per_block / np.maximum(between, LEAST_NOISE**4), 0, 1)
-    return whole * taken[:, None, None, None], taken
+    shrinkage = np.clip(1 - noise / per_block / np.maximum(between, LEAST_NOISE**4), 0, 1)
+    return whole * shrinkage[:, None, None, None], shrinkage
 
 
 def shrunk(squares: Array, freedom: Array) -> tuple[Array, Array]:
@@ -121,42 +121,42 @@ def shrunk(squares: Array, freedom: Array) -> tuple[Array, Array]:
 
 def _trigamma_inverse(values: Array) -> Array:
     """Newton on 1 / trigamma, which is nearly straight (Smyth, appendix)."""
-    found = 0.5 + 1 / values
+    estimate = 0.5 + 1 / values
     for _ in range(20):
-        now = polygamma(1, found)
-        found = found + now * (1 - now / values) / polygamma(2, found)
-    return np.asarray(found)
+        now = polygamma(1, estimate)
+        estimate = estimate + now * (1 - now / values) / polygamma(2, estimate)
+    return np.asarray(estimate)
 
 
 def _limit(rest: Array, terms: Array) -> Array:
     """2.5 S, S = 1.4826 x median of the residuals' sizes without as many of the smallest as terms were fitted."""
     sizes = np.sort(np.abs(rest).reshape(len(rest), -1), axis=1)
-    known = (~np.isnan(sizes)).sum(axis=1)
-    first = np.minimum(terms.astype(int), known - 1)
-    low, high = first + (known - first - 1) // 2, first + (known - first) // 2
+    counts = (~np.isnan(sizes)).sum(axis=1)
+    first = np.minimum(terms.astype(int), counts - 1)
+    low, high = first + (counts - first - 1) // 2, first + (counts - first) // 2
     pairs = np.arange(len(rest))
     scale = 1.4826 * (sizes[pairs, low] + sizes[pairs, high]) / 2
     return np.asarray(CLIP * np.maximum(scale, LEAST_NOISE))[:, None, None, None]
 
 
-def _centred(parts: Array, seen: Mask) -> Array:
+def _centred(parts: Array, measured: Mask) -> Array:
     """Their sum over the blocks that there are is 0."""
-    there = seen.any(axis=(1, 2), keepdims=True)
-    total = np.where(there, parts, 0).sum(axis=3, keepdims=True)
-    return np.where(there, parts - total / there.sum(axis=3, keepdims=True), 0.0)
+    any_measured = measured.any(axis=(1, 2), keepdims=True)
+    total = np.where(any_measured, parts, 0).sum(axis=3, keepdims=True)
+    return np.where(any_measured, parts - total / any_measured.sum(axis=3, keepdims=True), 0.0)
 
 
-def _mean(values: Array, seen: Mask, axes: tuple[int, ...]) -> Array:
-    total = np.where(seen, values, 0).sum(axis=axes, keepdims=True)
-    return np.asarray(total / np.maximum(seen.sum(axis=axes, keepdims=True), 1))
+def _mean(values: Array, measured: Mask, axes: tuple[int, ...]) -> Array:
+    total = np.where(measured, values, 0).sum(axis=axes, keepdims=True)
+    return np.asarray(total / np.maximum(measured.sum(axis=axes, keepdims=True), 1))
 
 
 def _medians(values: Array, axes: tuple[int, ...]) -> Array:
     """Of the known values; 0 where there are none, of which numpy's warns."""
     moved = np.moveaxis(values, axes, range(-len(axes), 0))
     flat = np.sort(moved.reshape(*moved.shape[: -len(axes)], -1), axis=-1)
-    known = (~np.isnan(flat)).sum(axis=-1, keepdims=True)
-    low = np.take_along_axis(flat, np.maximum(known - 1, 0) // 2, axis=-1)
-    high = np.take_along_axis(flat, np.minimum(known // 2, flat.shape[-1] - 1), axis=-1)
-    middle = np.where(known > 0, (low + high) / 2, 0.0)[..., 0]
+    counts = (~np.isnan(flat)).sum(axis=-1, keepdims=True)
+    low = np.take_along_axis(flat, np.maximum(counts - 1, 0) // 2, axis=-1)
+    high = np.take_along_axis(flat, np.minimum(counts // 2, flat.shape[-1] - 1), axis=-1)
+    middle = np.where(counts > 0, (low + high) / 2, 0.0)[..., 0]
     return np.asarray(np.expand_dims(middle, axes))

@@ -32,11 +32,11 @@ def share(value: float) -> str:
     return f"{percent:.0f} %" if percent >= 10 or not percent else f"{percent:.2g} %"
 
 
-def join_names(of: tuple[str, ...], most: int = 4) -> str:
+def join_names(names: tuple[str, ...], most: int = 4) -> str:
     """ "sda and sdb", "sda, sdb, sdc and 9 more"."""
-    if len(of) > most:
-        return f"{', '.join(of[: most - 1])} and {len(of) - most + 1} more"
-    return " and ".join(filter(None, [", ".join(of[:-1]), of[-1] if of else ""]))
+    if len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1] if names else ""]))
 
 
 IOPS = "IOPS"
@@ -106,8 +106,8 @@ def _decimals(ratio: float) -> int:
 
 def _off_one(bound: float) -> str:
     """With as many decimals more as tell it from 1."""
-    said, decimals = ratio_number(bound), _decimals(bound)
-    while float(said.replace(",", "")) == 1 and decimals < 9:
+    number, decimals = ratio_number(bound), _decimals(bound)
+    while float(number.replace(",", "")) == 1 and decimals < 9:
         decimals += 1
-        said = f"{bound:.{decimals}f}"
-    return said
+        number = f"{bound:.{decimals}f}"
+    return number

@@ -79,12 +79,12 @@ def knee(cells: Mapping[int, Sequence[float]]) -> Knee | None:
 def _knee(depths: tuple[int, ...], cells: tuple[tuple[float, ...], ...]) -> Knee:
     repeats = min(map(len, cells))
     sure = SURE if repeats >= ENOUGH_REPEATS else SURE_OF_FEW
-    found = replace(_answer(depths, chances_of(depths, cells), sure), repeats=repeats)
-    if found.at is None:
-        return found
+    knee = replace(_answer(depths, chances_of(depths, cells), sure), repeats=repeats)
+    if knee.at is None:
+        return knee
     # Repeats at the knee as low as those at the first depth: what rose up to it is not to be seen.
-    lost = min(cells[depths.index(found.at)]) <= max(cells[0])
-    return replace(found, at=None) if lost else found
+    lost = min(cells[depths.index(knee.at)]) <= max(cells[0])
+    return replace(knee, at=None) if lost else knee
 
 
 def chances_of(depths: tuple[int, ...], cells: Sequence[Sequence[float]]) -> dict[int, float]:
@@ -96,14 +96,18 @@ def chances_of(depths: tuple[int, ...], cells: Sequence[Sequence[float]]) -> dic
 def _answer(depths: Sequence[int], chances: Mapping[int, float], sure: float) -> Knee:
     plausible: list[int] = []
     for label in sorted(chances, key=lambda label: -chances[label]):
-        if sum(chances[one] for one in plausible) < PLAUSIBLE:
+        if sum(chances[label] for label in plausible) < PLAUSIBLE:
             plausible.append(label)
-    known = sorted(label for label in plausible if label != NONE)
-    low, high = (depths[known[0]], depths[known[-1]]) if known else (None, None)
+    labels = sorted(label for label in plausible if label != NONE)
+    low, high = (depths[labels[0]], depths[labels[-1]]) if labels else (None, None)
     best = max((label for label in chances if label != NONE), key=lambda label: chances[label])
     at = depths[best]
     window = sum(p for n, p in chances.items() if n != NONE and at / 2 <= depths[n] <= at * 2)
-    told = window >= sure
+    decided = window >= sure
     return Knee(
-        at if told and best else None, low, high, flat=told and not best, beyond=NONE in plausible
+        at if decided and best else None,
+        low,
+        high,
+        flat=decided and not best,
+        beyond=NONE in plausible,
     )

@@ -37,20 +37,22 @@ class Bins:
 
     def cumulative_shares(self) -> list[tuple[float, float]]:
         """(latency, share of the I/Os that took less), 0 to 1, at each edge: between two of them nobody knows."""
-        found: list[tuple[float, float]] = []
+        shares: list[tuple[float, float]] = []
         total, below = self.total, 0
         for low, high, count in zip(self.lows, self.highs, self.counts, strict=True):
-            if not found or found[-1][0] < low:
-                found.append((low, below / total))
+            if not shares or shares[-1][0] < low:
+                shares.append((low, below / total))
             below += count
-            found.append((high, below / total))
-        return found
+            shares.append((high, below / total))
+        return shares
 
     def percentile_bin(self, percent: float) -> tuple[float, float]:
         """The bin in which so many percent of the I/Os are reached: the percentile lies in it."""
-        wanted = percent / 100 * self.total
+        target_count = percent / 100 * self.total
         reached = accumulate(self.counts)
-        at = next((at for at, below in enumerate(reached) if below >= wanted), len(self.counts) - 1)
+        at = next(
+            (at for at, below in enumerate(reached) if below >= target_count), len(self.counts) - 1
+        )
         return self.lows[at], self.highs[at]
 
 
@@ -60,10 +62,10 @@ Cells = Counter[int]
 
 def count_cells(bins: Bins) -> Cells:
     """A bin counts where it begins."""
-    found: Cells = Counter()
+    cells: Cells = Counter()
     for low, count in zip(bins.lows, bins.counts, strict=True):
-        found[_cell_number(low)] += count
-    return found
+        cells[_cell_number(low)] += count
+    return cells
 
 
 def _cell_number(low: float) -> int:
@@ -81,12 +83,12 @@ def cell_edge(cell: int) -> float:
     return 2.0**doubling * (1 + CUTS[part] / FINEST) / NS
 
 
-def bins_of_cells(found: Cells) -> Bins:
-    kept = sorted(cell for cell, count in found.items() if count)
+def bins_of_cells(cells: Cells) -> Bins:
+    filled = sorted(cell for cell, count in cells.items() if count)
     return Bins(
-        tuple(cell_edge(cell) for cell in kept),
-        tuple(cell_edge(cell + 1) for cell in kept),
-        tuple(found[cell] for cell in kept),
+        tuple(cell_edge(cell) for cell in filled),
+        tuple(cell_edge(cell + 1) for cell in filled),
+        tuple(cells[cell] for cell in filled),
     )
 
 

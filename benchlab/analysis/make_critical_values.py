@@ -33,14 +33,19 @@ def critical_values(length: int) -> list[float]:
     """By ALPHAS, to four digits."""
     dice = np.random.default_rng([SEED, length])
     parts = [largest_t(dice.normal(size=(AT_ONCE, length)))[1] for _ in range(SERIES // AT_ONCE)]
-    found = np.quantile(np.concatenate(parts), [1 - alpha for alpha in ALPHAS])
-    return [round(float(value), 3) for value in found]
+    quantiles = np.quantile(np.concatenate(parts), [1 - alpha for alpha in ALPHAS])
+    return [round(float(value), 3) for value in quantiles]
 
 
 def main() -> None:
     rows = {str(length): critical_values(length) for length in lengths()}
-    made = {"seed": SEED, "series": SERIES, "alphas": ALPHAS, "critical": rows}
-    text = json.dumps(made).replace('": {"', '": {\n"').replace("], ", "],\n").replace("}}", "\n}}")
+    document = {"seed": SEED, "series": SERIES, "alphas": ALPHAS, "critical": rows}
+    text = (
+        json.dumps(document)
+        .replace('": {"', '": {\n"')
+        .replace("], ", "],\n")
+        .replace("}}", "\n}}")
+    )
     FILE.write_text(text + "\n")
     print(f"{len(rows)} lengths, seed {SEED}: {FILE.name}")
 

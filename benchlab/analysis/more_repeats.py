@@ -43,11 +43,11 @@ def repeats_to_agree(cells: Sequence[Sequence[float]], within: float) -> int | N
     there are too few to tell an odd one from noise. What did nothing tells no noise. None above 30.
     """
     least = max(OUTVOTES, *map(len, cells))
-    known = [cell for cell in cells if min(cell) > 0]
-    freedom = sum(len(cell) - 1 for cell in known)
+    positive = [cell for cell in cells if min(cell) > 0]
+    freedom = sum(len(cell) - 1 for cell in positive)
     if freedom < 1 or min(map(len, cells)) < ENOUGH:
         return _reasonable(least)
-    noise = sqrt(robust_means(known, ENOUGH).within / freedom)
+    noise = sqrt(robust_means(positive, ENOUGH).within / freedom)
     return _reasonable(max(_repeats_for_noise(noise, freedom, within), least))
 
 
@@ -62,8 +62,8 @@ def repeats_to_decide(est: float, se: float, df: float, repeats: int, tau: float
     """
     if df <= 0 or repeats < 2 or se == inf:
         return max(FIRST, repeats + 1)
-    wanted = max(abs(est), LEAST)
-    allowed = (wanted / (float(stdtrit(df, TWO_SIDED)) + POWER)) ** 2 - tau**2
+    effect = max(abs(est), LEAST)
+    allowed = (effect / (float(stdtrit(df, TWO_SIDED)) + POWER)) ** 2 - tau**2
     if allowed <= 0:
         return None
     needed = repeats * max(se**2 - tau**2, 0) / allowed

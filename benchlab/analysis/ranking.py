@@ -41,21 +41,21 @@ def rank_set_ups(
         )
 
     against = {i: compared(baseline, i) for i in range(len(sweeps)) if i != baseline}
-    kept = {i: one for i, one in against.items() if one.curve}
-    order = _order_by_ratio(kept, baseline, -1 if lower_is_better else 1)
-    found: list[Ranked] = []
+    with_curve = {i: comparison for i, comparison in against.items() if comparison.curve}
+    order = _order_by_ratio(with_curve, baseline, -1 if lower_is_better else 1)
+    ranking: list[Ranked] = []
     leader, place = order[0], 1
     for number, name in enumerate(order, 1):
         behind = compared(leader, name).curve if name != leader else None
         if behind is not None and behind.conclusion == Conclusion.SLOWER:
             leader, place = name, number
-        found.append(Ranked(name, place, against.get(name)))
-    return found
+        ranking.append(Ranked(name, place, against.get(name)))
+    return ranking
 
 
 def _order_by_ratio(against: Mapping[int, Comparison], baseline: int, sign: int) -> list[int]:
     """Names, best first: ratios over other depths are of other things."""
-    shared = {i: frozenset(one.points) for i, one in against.items()}
+    shared = {i: frozenset(comparison.points) for i, comparison in against.items()}
     every = frozenset.intersection(*shared.values()) if shared else frozenset()
     most = max(map(len, shared.values()), default=0)
 

@@ -115,7 +115,7 @@ def robust_means(cells: Sequence[Sequence[float]], enough: int) -> Cells:
         means = np.array(
             [m + np.clip(o - m, -limit, limit).mean() for o, m in zip(logs, means, strict=True)]
         )
-    rest = np.concatenate([one - mean for one, mean in zip(logs, means, strict=True)])
+    rest = np.concatenate([log_values - mean for log_values, mean in zip(logs, means, strict=True)])
     clipped = float(np.mean(np.abs(rest) > limit))
     within = float((np.clip(rest, -limit, limit) ** 2).sum()) / (1 - clipped) ** 2
     return Cells(means, within, counts)

@@ -24,33 +24,35 @@ def weighted_mean(values: Numbers, weights: Numbers = ()) -> float:
     """Of the known values, each as much as it weighs: a rate by the seconds that it is of, a wait by its requests."""
     array = np.asarray(values, dtype=float)
     weight = np.asarray(weights, dtype=float) if len(weights) else np.ones(array.shape)
-    known = ~np.isnan(array) & (weight > 0)
-    return float(np.average(array[known], weights=weight[known])) if known.any() else float("nan")
+    usable = ~np.isnan(array) & (weight > 0)
+    return (
+        float(np.average(array[usable], weights=weight[usable])) if usable.any() else float("nan")
+    )
 
 
 def summarize(values: Numbers, weights: Numbers = ()) -> Summary | None:
     """Of the known values; None when there are none."""
-    known = np.asarray(values, dtype=float)
-    known = known[~np.isnan(known)]
-    if not known.size:
+    numbers = np.asarray(values, dtype=float)
+    numbers = numbers[~np.isnan(numbers)]
+    if not numbers.size:
         return None
-    p50, p99 = np.percentile(known, [50, 99])
+    p50, p99 = np.percentile(numbers, [50, 99])
     return Summary(
-        known.size,
-        float(known.min()),
+        numbers.size,
+        float(numbers.min()),
         weighted_mean(values, weights),
         float(p50),
         float(p99),
-        float(known.max()),
+        float(numbers.max()),
     )
 
 
 def round_significant(values: Numbers, digits: int = 5) -> list[float | None]:
     """To so many significant digits, unknown as None: what a chart needs, at a third of the bytes."""
     array = np.asarray(values, dtype=float)
-    known = np.isfinite(array) & (array != 0)
+    finite = np.isfinite(array) & (array != 0)
     scale = np.zeros(array.shape, dtype=int)
-    scale[known] = digits - 1 - np.floor(np.log10(np.abs(array[known]))).astype(int)
+    scale[finite] = digits - 1 - np.floor(np.log10(np.abs(array[finite]))).astype(int)
     factor = 10.0**scale
     return [
         None if value != value else value for value in (np.round(array * factor) / factor).tolist()

@@ -78,8 +78,8 @@ def labels_of(curves: Array, x: Array) -> NDArray[np.int64]:
 
 def posterior(depths: tuple[int, ...], cells: Sequence[Sequence[float]]) -> Array:
     """The probability of each curve of `library(depths)`, of a cell of repeats (op/s, above 0) for each depth."""
-    known = library(depths)
-    weights = known.prior + _likelihood(robust_means(cells, ENOUGH_REPEATS), known.curves)
+    shapes = library(depths)
+    weights = shapes.prior + _likelihood(robust_means(cells, ENOUGH_REPEATS), shapes.curves)
     weights = np.exp(weights - weights.max())
     return np.asarray(weights / weights.sum())
 
@@ -90,17 +90,21 @@ def _likelihood(cells: Cells, curves: Array) -> Array:
     weighed = rest * cells.counts
     squared = weighed * rest
     firsts, seconds = weighed.sum(axis=1), squared.sum(axis=1)
-    one = min(OUTLYING, 0.5 / len(cells.means))
+    outlying_share = min(OUTLYING, 0.5 / len(cells.means))
     every = np.ones(len(cells.means), dtype=bool)
-    found = log(1 - one * len(every)) + _point_likelihood(cells, every, firsts, seconds)
-    for left in range(len(every)):
+    log_likelihood = log(1 - outlying_share * len(every)) + _point_likelihood(
+        cells, every, firsts, seconds
+    )
+    for left_out in range(len(every)):
         points = every.copy()
-        points[left] = False
+        points[left_out] = False
         without = _point_likelihood(
-            cells, points, firsts - weighed[:, left], seconds - squared[:, left]
+            cells, points, firsts - weighed[:, left_out], seconds - squared[:, left_out]
         )
-        found = np.logaddexp(found, log(one * OUTLIER_DENSITY) + without)
-    return np.asarray(found)
+        log_likelihood = np.logaddexp(
+            log_likelihood, log(outlying_share * OUTLIER_DENSITY) + without
+        )
+    return np.asarray(log_likelihood)
 
 
 def _point_likelihood(

@@ -109,19 +109,20 @@ def _compare_frozen(
         {depth: dict(cell) for depth, cell in cells} for cells in (first_cells, second_cells)
     )
     both = sorted(first.keys() & second.keys())
-    kept = [d for d in both if all(_above_zero(sweep[d]) for sweep in (first, second))]
-    left_out = tuple(sorted((first.keys() | second.keys()) - set(kept)))
-    if not kept:
+    depths = [d for d in both if all(_above_zero(sweep[d]) for sweep in (first, second))]
+    left_out = tuple(sorted((first.keys() | second.keys()) - set(depths)))
+    if not depths:
         return Comparison({}, None, design, left_out=left_out)
-    found, at, over = compare_pairs(_logs((first, second), kept), design)
+    estimates, at, over = compare_pairs(_logs((first, second), depths), design)
     sign = -1 if lower_is_better else 1
     points = {
-        depth: _point_verdict(found, at, index, design, sign) for index, depth in enumerate(kept)
+        depth: _point_verdict(estimates, at, index, design, sign)
+        for index, depth in enumerate(depths)
     }
-    crossings = _crossings({d: int(at.sign[0, i]) for i, d in enumerate(kept)})
-    if len(kept) == 1:
-        return Comparison(points, points[kept[0]], design, (), left_out)
-    curve = _curve_verdict(found, over, design, sign, _lead(points, crossings))
+    crossings = _crossings({d: int(at.sign[0, i]) for i, d in enumerate(depths)})
+    if len(depths) == 1:
+        return Comparison(points, points[depths[0]], design, (), left_out)
+    curve = _curve_verdict(estimates, over, design, sign, _lead(points, crossings))
     return Comparison(points, curve, design, crossings, left_out)
 
 
@@ -141,50 +142,50 @@ def _logs(sweeps: tuple[Sweep, Sweep], depths: Sequence[int]) -> Array:
 
 def _point_verdict(
     fit: Fit,
-    said: Estimates,
+    estimates: Estimates,
     index: int,
     design: Design,
     sign: int,
 ) -> Verdict:
     counts = fit.counts[0, :, index]
     repeats = int(counts.min()), int(counts.max())
-    est, half = float(said.est[0, index]), float(said.half()[0, index])
+    est, half = float(estimates.est[0, index]), float(estimates.half()[0, index])
     if repeats[0] < 2:
         half = inf
-    says = _conclude(int(said.sign[0, index]), bool(said.equal[0, index]), sign)
+    conclusion = _conclude(int(estimates.sign[0, index]), bool(estimates.equal[0, index]), sign)
     apart = bool((fit.clipped[0, :, index] * 2 >= counts).any()) and repeats[0] > 1
-    se, df = float(said.se[0, index]), float(said.df[0, index])
+    se, df = float(estimates.se[0, index]), float(estimates.df[0, index])
     more = (
         None
-        if says != Conclusion.UNKNOWN
+        if conclusion != Conclusion.UNKNOWN
         else repeats_to_decide(est, se, df, repeats[0], design.tau)
     )
     return Verdict(
-        says,
+        conclusion,
         exp(est),
         *_interval(est, half),
         repeats,
-        _reason(says, est, half, repeats[0], design, more, disagree=apart),
+        _reason(conclusion, est, half, repeats[0], design, more, disagree=apart),
         (exp(float(fit.means[0, 0, index])), exp(float(fit.means[0, 1, index]))),
         more,
     )
 
 
-def _curve_verdict(fit: Fit, said: Estimates, design: Design, sign: int, lead: str) -> Verdict:
+def _curve_verdict(fit: Fit, estimates: Estimates, design: Design, sign: int, lead: str) -> Verdict:
     counts = fit.counts[0]
     repeats = int(counts.min()), int(counts.max())
-    est, half = float(said.est[0]), float(said.half()[0])
-    says = _conclude(int(said.sign[0]), bool(said.equal[0]), sign)
+    est, half = float(estimates.est[0]), float(estimates.half()[0])
+    conclusion = _conclude(int(estimates.sign[0]), bool(estimates.equal[0]), sign)
     if lead:
         return Verdict(Conclusion.OVERTAKES, exp(est), *_interval(est, half), repeats, lead)
-    se, df = float(said.se[0]), float(said.df[0])
+    se, df = float(estimates.se[0]), float(estimates.df[0])
     more = (
         None
-        if says != Conclusion.UNKNOWN
+        if conclusion != Conclusion.UNKNOWN
         else repeats_to_decide(est, se, df, repeats[0], design.tau)
     )
-    reason = _reason(says, est, half, repeats[0], design, more)
-    return Verdict(says, exp(est), *_interval(est, half), repeats, reason, None, more)
+    reason = _reason(conclusion, est, half, repeats[0], design, more)
+    return Verdict(conclusion, exp(est), *_interval(est, half), repeats, reason, None, more)
 
 
 def _conclude(more: int, none: bool, sign: int) -> Conclusion:
@@ -198,7 +199,7 @@ def _interval(est: float, half: float) -> tuple[float | None, float | None]:
 
 
 def _reason(
-    says: Conclusion,
+    conclusion: Conclusion,
     est: float,
     half: float,
     repeats: int,
@@ -207,9 +208,9 @@ def _reason(
     *,
     disagree: bool = False,
 ) -> str:
-    if says in (Conclusion.FASTER, Conclusion.SLOWER):
+    if conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
         return "the 95 % interval is on one side of 1, and the difference is 5 % or more"
-    if says == Conclusion.NONE:
+    if conclusion == Conclusion.NONE:
         return "the 90 % interval lies within 5 %"
     after = _what_would(more, design)
     if half == inf:
@@ -233,8 +234,8 @@ def _what_would(more: int | None, design: Design) -> str:
 
 
 def _crossings(signs: Mapping[int, int]) -> tuple[int, ...]:
-    told = [(depth, sign) for depth, sign in signs.items() if sign]
-    return tuple(depth for (_, a), (depth, b) in pairwise(told) if a != b)
+    signed = [(depth, sign) for depth, sign in signs.items() if sign]
+    return tuple(depth for (_, a), (depth, b) in pairwise(signed) if a != b)
 
 
 def _lead(points: Mapping[int, Verdict], crossings: Sequence[int]) -> str:
@@ -245,7 +246,9 @@ def _lead(points: Mapping[int, Verdict], crossings: Sequence[int]) -> str:
     if len(crossings) == 1:
         return f"{'overtakes' if ahead else 'is overtaken'} at depth {crossings[0]}"
     by = {
-        says: ", ".join(str(d) for d, one in points.items() if one.conclusion == says)
-        for says in (Conclusion.FASTER, Conclusion.SLOWER)
+        conclusion: ", ".join(
+            str(d) for d, point in points.items() if point.conclusion == conclusion
+        )
+        for conclusion in (Conclusion.FASTER, Conclusion.SLOWER)
     }
     return f"faster at {by[Conclusion.FASTER]}, slower at {by[Conclusion.SLOWER]}"

@@ -29,7 +29,7 @@ class ToolFiles(Protocol):
 
 def tool_context(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]:
     """Context with its template; empty for a tool of which no room knows more."""
-    for part in (cast(RunPart, module) for module in app_modules.named("run_part")):
+    for part in (cast(RunPart, module) for module in app_modules.modules_named("run_part")):
         if attempt.run.tool == part.TOOL:
             return {"template": part.TEMPLATE, **part.context(attempt, measured)}
     return {}
@@ -45,5 +45,5 @@ def workload_files(tool: str) -> dict[str, str]:
 
 
 def _tool_files(tool: str) -> list[ToolFiles]:
-    modules = (cast(ToolFiles, module) for module in app_modules.named("tool_files"))
+    modules = (cast(ToolFiles, module) for module in app_modules.modules_named("tool_files"))
     return [files for files in modules if tool == files.TOOL]

@@ -29,7 +29,7 @@ from agents.jobs import job
 from agents.jobs.spool import Spool
 from agents.ssh import shell
 from agents.tools.dynamo import CONFIG, MESSAGES
-from benchlab.dynamo.models import Told
+from benchlab.dynamo.models import ConsoleLines
 from benchlab.runs import artifact_writer, events, transitions
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, Outcome
@@ -120,9 +120,9 @@ class Player:
 
 def publish_line(attempt: Attempt, fields: Mapping[str, Any]) -> None:
     """Store a line for the page of the running attempt. It is not part of the result."""
-    row, _ = Told.objects.get_or_create(attempt=attempt)
+    row, _ = ConsoleLines.objects.get_or_create(attempt=attempt)
     lines = row.with_line(orjson.dumps(dict(fields)).decode())
-    Told.objects.filter(pk=row.pk).update(lines=lines)
+    ConsoleLines.objects.filter(pk=row.pk).update(lines=lines)
     events.notify_pages(attempt.layout.campaign_id)
 
 
@@ -137,7 +137,7 @@ def store_transcript(attempt: Attempt, messages: bytes, to: AttemptPhase | None 
     artifact_writer.store_artifacts(row, {MESSAGES: messages})
     if to is not None:
         transitions.move_attempt(row, to, "the test is over")
-    Told.objects.filter(attempt=row).delete()
+    ConsoleLines.objects.filter(attempt=row).delete()
     return True
 
 
@@ -205,7 +205,7 @@ def name_program(attempt: Attempt) -> None:
 
 def create_retry(attempt: Attempt) -> Attempt | None:
     """Another attempt of the run on the same layout, unless that was tried often enough."""
-    Told.objects.filter(attempt=attempt).delete()
+    ConsoleLines.objects.filter(attempt=attempt).delete()
     tried = attempt.run.attempts.filter(reason=Reason.WORKER_LOST).count()
     if tried >= MAX_TRIES:
         return None

@@ -132,17 +132,17 @@ class Reported(models.Model):
         return not self.raw and specs.laid_out_short(self.name)
 
 
-class Told(models.Model):
-    """Lines that the console of a running attempt says each second, where it is played by us; gone when it is over."""
+class ConsoleLines(models.Model):
+    """Latest lines of the dynamo console that a worker plays for a running attempt; deleted when the run ends."""
 
     # lines: what a page shows of the last seconds
     MAX_LINES = 12
 
-    attempt = models.OneToOneField(Attempt, on_delete=models.CASCADE, related_name="told")
+    attempt = models.OneToOneField(Attempt, on_delete=models.CASCADE, related_name="console_lines")
     lines = models.TextField(default="", help_text="Latest JSON lines, in the format of live.jsonl")
 
     def __str__(self) -> str:
-        return f"{self.attempt} says"
+        return f"console of {self.attempt}"
 
     def with_line(self, line: str) -> str:
         """The lines with one more, without the oldest."""

@@ -15,7 +15,7 @@ from agents.tools.dynamo import LIVE_FILES, MESSAGES
 from benchlab.charts import figure
 from benchlab.charts.figure import Figure
 from benchlab.charts.palette import COLOURS
-from benchlab.dynamo.models import Told
+from benchlab.dynamo.models import ConsoleLines
 from benchlab.runs.models import Attempt, LiveChunk, Measurement
 from benchlab.web.units import si
 
@@ -149,7 +149,7 @@ def _line_figures(line: Mapping[str, Any]) -> dict[str, Any]:
 
 def _live_lines(attempt: Attempt) -> list[dict[str, Any]]:
     """Each once, in the order of time: several frames of the sampler may have the same."""
-    row = Told.objects.filter(attempt=attempt).first()
+    row = ConsoleLines.objects.filter(attempt=attempt).first()
     texts = [row.lines] if row is not None else _sampled_lines(attempt)
     by_line: dict[str, dict[str, Any]] = {}
     for line in "".join(texts).splitlines():

@@ -94,7 +94,7 @@ class Console:
 @cache
 def all_consoles() -> dict[str, Console]:
     """By the tool's kind. A `console` names it as TOOL, and has its CONSOLE."""
-    return {module.TOOL: module.CONSOLE for module in app_modules.named("console")}
+    return {module.TOOL: module.CONSOLE for module in app_modules.modules_named("console")}
 
 
 NO_CONSOLE = Console()

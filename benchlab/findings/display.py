@@ -72,8 +72,8 @@ class Kind:
 
 def label_of(kind: str) -> str:
     module = _finding_module(kind)
-    known = finding.HISTORY_LABELS.get(kind, kind.replace("_", " ").capitalize())
-    return module.LABEL if module else known
+    label = finding.HISTORY_LABELS.get(kind, kind.replace("_", " ").capitalize())
+    return module.LABEL if module else label
 
 
 def anchor_of(kind: str) -> str:
@@ -118,11 +118,17 @@ def campaign_findings(user: Person, campaign: Campaign) -> list[DisplayedFinding
 
 def with_offers(campaign: Campaign, findings: Sequence[DisplayedFinding]) -> list[DisplayedFinding]:
     """With what would tell: as many repeats as its number of that name says. Three queries where there are any."""
-    requests = {at: one for at, row in enumerate(findings) if (one := _requested_repeats(row.row))}
+    requests = {
+        at: requested
+        for at, row in enumerate(findings)
+        if (requested := _requested_repeats(row.row))
+    }
     offers_by_index = dict(
         zip(requests, repeat_offers(campaign, list(requests.values())), strict=True)
     )
-    return [replace(one, offer=offers_by_index.get(at)) for at, one in enumerate(findings)]
+    return [
+        replace(displayed, offer=offers_by_index.get(at)) for at, displayed in enumerate(findings)
+    ]
 
 
 def _requested_repeats(row: Finding) -> RepeatGoal | None:
@@ -140,7 +146,9 @@ def compared_findings(
     matching = rows.filter(Q(attempt__in=attempts) | Q(workload__in=workloads))
     runs = set(Attempt.objects.filter(pk__in=attempts).values_list("run", flat=True))
     return [
-        one for one in _display_query(matching) if one.run is not None or set(one.row.runs) <= runs
+        displayed
+        for displayed in _display_query(matching)
+        if displayed.run is not None or set(displayed.row.runs) <= runs
     ]
 
 
@@ -184,28 +192,30 @@ def _display_row(row: Finding, lines: Mapping[tuple[int, str], str]) -> Displaye
 
 
 def _display_number(
-    row: Finding, one: Mapping[str, Any], lines: Mapping[tuple[int, str], str]
+    row: Finding, number: Mapping[str, Any], lines: Mapping[tuple[int, str], str]
 ) -> DisplayedNumber:
-    value, unit = one["value"], one["unit"]
-    counts = shown_unit(one["figure"] or one["metric"], unit)
+    value, unit = number["value"], number["unit"]
+    counts = shown_unit(number["figure"] or number["metric"], unit)
     text = "not known" if value is None else si(value, counts)
-    return DisplayedNumber(one["of"], text, _number_url(row, one, lines))
+    return DisplayedNumber(number["of"], text, _number_url(row, number, lines))
 
 
-def _number_url(row: Finding, one: Mapping[str, Any], lines: Mapping[tuple[int, str], str]) -> str:
+def _number_url(
+    row: Finding, number: Mapping[str, Any], lines: Mapping[tuple[int, str], str]
+) -> str:
     """The line of raw output; the chart of the devices; else its run."""
     attempt = row.attempt
-    own = attempt is not None and one["run"] in (0, attempt.run_id)
-    run = attempt.run_id if attempt is not None and own else one["run"]
+    own = attempt is not None and number["run"] in (0, attempt.run_id)
+    run = attempt.run_id if attempt is not None and own else number["run"]
     if not run:
         return ""
-    if own and attempt is not None and (line := lines.get((attempt.pk, one["figure"]))):
+    if own and attempt is not None and (line := lines.get((attempt.pk, number["figure"]))):
         return line
     page = reverse("run-detail", args=[run])
     page += f"?attempt={attempt.number}" if own and attempt is not None else ""
-    if one["metric"]:
+    if number["metric"]:
         return f"{page}#devices"
-    return f"{page}#measurements" if one["figure"] else page if not own else ""
+    return f"{page}#measurements" if number["figure"] else page if not own else ""
 
 
 def _output_line_urls(rows: Iterable[Finding]) -> dict[tuple[int, str], str]:
@@ -240,8 +250,8 @@ def _line_url(artifact: int, line: int) -> str:
 def group_by_kind(findings: Iterable[DisplayedFinding]) -> list[Kind]:
     """In their order; what is between set-ups apart from what is of single runs."""
     kinds: dict[tuple[str, str, bool], list[DisplayedFinding]] = defaultdict(list)
-    for one in findings:
-        kinds[one.row.kind, one.row.severity, one.run is None].append(one)
+    for displayed in findings:
+        kinds[displayed.row.kind, displayed.row.severity, displayed.run is None].append(displayed)
     return [
         Kind(kind, some[0].label, severity, some[0].row.get_severity_display(), tuple(some))
         for (kind, severity, _), some in kinds.items()

@@ -81,7 +81,7 @@ def _contiguous_bytes(tool: str, given_options: Mapping[str, Any], moved: float)
 def cover_read(row: Attempt, size: int | None, writes: Collection[EarlierWrite]) -> bool:
     """True when its first `size` B were written before this attempt began, and not discarded since."""
     upto = 0.0
-    for one in writes:
-        if row.started_at is not None and one.ended <= row.started_at:
-            upto = max(upto, one.contiguous_bytes) if one.contiguous_bytes else 0.0
+    for write in writes:
+        if row.started_at is not None and write.ended <= row.started_at:
+            upto = max(upto, write.contiguous_bytes) if write.contiguous_bytes else 0.0
     return upto >= (size or inf)

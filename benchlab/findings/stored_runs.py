@@ -90,13 +90,13 @@ class _SharedRows:
 
     def load(self, rows: Iterable[Attempt]) -> None:
         """Layouts and facts of these, where they are not known yet."""
-        wanted = {row.layout_id for row in rows} - self.layouts.keys()
-        told = Layout.objects.only("stack", "plan", "facts_ready", "host")
-        new = told.in_bulk(wanted) if wanted else {}
+        missing_ids = {row.layout_id for row in rows} - self.layouts.keys()
+        layout_query = Layout.objects.only("stack", "plan", "facts_ready", "host")
+        new = layout_query.in_bulk(missing_ids) if missing_ids else {}
         self.layouts |= new
         if new:
             self.rated |= _ratings({layout.host_id for layout in new.values()})
-        ids = {one for row in rows if (one := self._facts_of(row))} - self.facts.keys()
+        ids = {facts_id for row in rows if (facts_id := self._facts_of(row))} - self.facts.keys()
         if ids:
             snapshots = FactSnapshot.objects.filter(pk__in=ids).values_list("pk", "facts")
             self.facts |= dict(snapshots)
@@ -106,8 +106,8 @@ class _SharedRows:
 
     def layout_state(self, row: Attempt, stage: str) -> _LayoutState:
         # Of one import each result may tell other disks.
-        told = json.dumps([row.meta.get(DISKS), row.meta.get(RATED)])
-        key = row.layout_id, stage, told
+        disks_text = json.dumps([row.meta.get(DISKS), row.meta.get(RATED)])
+        key = row.layout_id, stage, disks_text
         if key not in self.layout_states:
             self.layout_states[key] = _read_layout_state(
                 self.layouts[row.layout_id], self._stack_plan(row.layout_id), stage, row.meta
@@ -143,14 +143,14 @@ def _read_batch(attempts: Sequence[int], shared: _SharedRows, of_disks: bool) ->
     runs = [
         _evidence_run(rows[pk], shared, printed[pk], series[pk]) for pk in attempts if pk in rows
     ]
-    doubted = {rows[one.attempt].layout_id for one in runs if one.unwritten}
+    doubted = {rows[stored_run.attempt].layout_id for stored_run in runs if stored_run.unwritten}
     writes = earlier_writes.writes_by_layout(doubted) if doubted else {}
-    for one in runs:
-        row = rows[one.attempt]
-        covered = one.unwritten and earlier_writes.cover_read(
-            row, one.access.size, writes.get(row.layout_id, ())
+    for stored_run in runs:
+        row = rows[stored_run.attempt]
+        covered = stored_run.unwritten and earlier_writes.cover_read(
+            row, stored_run.access.size, writes.get(row.layout_id, ())
         )
-        yield dataclasses.replace(one, unwritten="") if covered else one
+        yield dataclasses.replace(stored_run, unwritten="") if covered else stored_run
 
 
 def _evidence_run(
@@ -285,19 +285,26 @@ def _access_and_unwritten(
     """Access of its tool to the storage, and why it may have read what was never written."""
     run = row.run
     try:
-        kind, given = run.tool, run.options
-        known = {field.name for field in dataclasses.fields(registry.tool(kind).Options)}
-        told = given if ours else {name: v for name, v in given.items() if name in known}
-        built = options.build_options(registry.tool(kind).Options, told)
-        found = registry.access_pattern(kind, built, None if ours else told.keys())
+        kind, option_values = run.tool, run.options
+        option_names = {field.name for field in dataclasses.fields(registry.tool(kind).Options)}
+        stated = (
+            option_values
+            if ours
+            else {name: v for name, v in option_values.items() if name in option_names}
+        )
+        built = options.build_options(registry.tool(kind).Options, stated)
+        pattern = registry.access_pattern(kind, built, None if ours else stated.keys())
         unwritten = fits.unwritten(chain.specs(layout.stack), kind, built) if ours else ""
         size = registry.required_bytes(kind, built, target) if ours and target is not None else 0
     except AgentError:
         # a tool or an option that is no more, or that was never ours
         return Access(outstanding=run.outstanding), ""
     access = Access(
-        **{field.name: getattr(found, field.name) for field in dataclasses.fields(Access)}
-        | {"size": found.size or size or None, "outstanding": run.outstanding or found.outstanding}
+        **{field.name: getattr(pattern, field.name) for field in dataclasses.fields(Access)}
+        | {
+            "size": pattern.size or size or None,
+            "outstanding": run.outstanding or pattern.outstanding,
+        }
     )
     if target is not None and not target.mount and access.writes is False:
         # It reads what somebody else wrote there.
@@ -348,8 +355,8 @@ def _options_with_defaults(spec: chain.LayerSpec) -> Mapping[str, Any]:
     """With the defaults of its driver, as it was built."""
     try:
         kind = registry.layer(spec.kind).Options
-        found: Mapping[str, Any] = options.dump(options.build_options(kind, spec.options))
-        return found
+        values: Mapping[str, Any] = options.dump(options.build_options(kind, spec.options))
+        return values
     except OptionsError:
         # a driver that has changed since
         return spec.options
@@ -361,11 +368,11 @@ def _kernel_name(node: str) -> str:
 
 
 def _host_facts(facts: Mapping[str, Any]) -> _Host:
-    told = {"kernel": str(facts.get("kernel") or "")}
+    host_facts = {"kernel": str(facts.get("kernel") or "")}
     return _Host(
-        {one["name"]: _evidence_device(one) for one in facts.get("devices", ())},
+        {device["name"]: _evidence_device(device) for device in facts.get("devices", ())},
         facts.get("memory") or None,
-        {name: words for name, words in told.items() if words},
+        {name: words for name, words in host_facts.items() if words},
     )
 
 

@@ -77,8 +77,8 @@ def _store_run_findings(
         _store_sets(Finding.objects.filter(attempt__in=pks), sets)
     except Exception:
         if len(looked) > 1:
-            for one in looked:
-                _store_run_findings([one], campaigns)
+            for checked in looked:
+                _store_run_findings([checked], campaigns)
             return
         log.exception("findings of attempts %s", pks)
 
@@ -86,13 +86,13 @@ def _store_run_findings(
 def findings_of_run(run: Run) -> FindingsByKind:
     """By every module that looks at one run. Pure."""
     return _collect_findings(
-        {kind: one.applies for kind, one in finding.run_findings().items()}, run, run.run
+        {kind: check.applies for kind, check in finding.run_findings().items()}, run, run.run
     )
 
 
 def findings_of_lines(lines: Sequence[Line]) -> FindingsByKind:
     """By every module that looks at lines beside each other. Pure."""
-    looks = {kind: one.compares for kind, one in finding.line_findings().items()}
+    looks = {kind: check.compares for kind, check in finding.line_findings().items()}
     return _collect_findings(looks, lines, lines[0].workload if lines else "")
 
 
@@ -148,7 +148,11 @@ def _store_sets(rows: QuerySet[Finding], sets: Sequence[_FindingSet]) -> None:
     rows_by_attempt: dict[int | None, dict[tuple[str, str], Finding]] = defaultdict(dict)
     for row in of_runs.select_for_update():
         rows_by_attempt[row.attempt_id][row.kind, row.about] = row
-    changed = [row for one in sets for row in _changed_rows(one, rows_by_attempt[one.attempt])]
+    changed = [
+        row
+        for finding_set in sets
+        for row in _changed_rows(finding_set, rows_by_attempt[finding_set.attempt])
+    ]
     Finding.objects.bulk_create([row for row in changed if row.pk is None])
     existing = [row for row in changed if row.pk is not None]
     if existing:
@@ -160,11 +164,13 @@ def _changed_rows(
 ) -> Iterator[Finding]:
     """New rows, and those that say something else now. What is found no longer goes at once."""
     findings = _unique_findings(finding_set.findings)
-    for key, one in findings.items():
+    for key, found_finding in findings.items():
         row = rows.get(key) or finding_set.new_row(*key)
-        if _fill_row(row, one, finding_set.runs):
+        if _fill_row(row, found_finding, finding_set.runs):
             yield row
-    failed = {kind for kind, of in finding_set.findings.items() if of is None}
+    failed = {
+        kind for kind, failed_findings in finding_set.findings.items() if failed_findings is None
+    }
     for key, row in rows.items():
         if key not in findings and key[0] not in failed:
             _retire(row)
@@ -177,16 +183,18 @@ def store_history_alerts(
     """`alerts`: (run, kind, what is told) in place of those `rows`."""
     before = rows.select_related("attempt").select_for_update(of=("self",))
     rows_by_key = {(row.attempt.run_id, row.kind): row for row in before if row.attempt}
-    alerts_by_key = {(run, kind): one for run, kind, one in alerts}
+    alerts_by_key = {(run, kind): alert for run, kind, alert in alerts}
     last = Attempt.objects.filter(
         run__in=[run for run, _ in alerts_by_key], outcome=Outcome.SUCCEEDED
     )
-    attempts_of = {one.run_id: one for one in last.order_by("number").select_related("run")}
-    for (run, kind), one in alerts_by_key.items():
+    attempts_of = {
+        attempt.run_id: attempt for attempt in last.order_by("number").select_related("run")
+    }
+    for (run, kind), alert in alerts_by_key.items():
         attempt = attempts_of[run]
-        of_new = {"campaign_id": attempt.run.campaign_id, "attempt": attempt, "about": one.about}
+        of_new = {"campaign_id": attempt.run.campaign_id, "attempt": attempt, "about": alert.about}
         row = rows_by_key.get((run, kind)) or Finding(kind=kind, **of_new)
-        if _fill_row(row, one, [run]):
+        if _fill_row(row, alert, [run]):
             row.save()
     for key, row in rows_by_key.items():
         if key not in alerts_by_key:
@@ -197,9 +205,9 @@ def _unique_findings(findings_by_kind: FindingsByKind) -> dict[tuple[str, str], 
     """By kind and about. Two that nobody could tell apart are a fault of their module."""
     unique: dict[tuple[str, str], finding.Finding] = {}
     for kind, findings in findings_by_kind.items():
-        for one in findings or ():
-            key = kind, visible(one.about)[:MOST_ABOUT]
-            if unique.setdefault(key, one) is not one:
+        for run_finding in findings or ():
+            key = kind, visible(run_finding.about)[:MOST_ABOUT]
+            if unique.setdefault(key, run_finding) is not run_finding:
                 log.error("finding %s tells two of %r", *key)
     return unique
 
@@ -213,13 +221,13 @@ def _retire(row: Finding) -> None:
         row.save(update_fields=["stands"])
 
 
-def _fill_row(row: Finding, one: finding.Finding, runs: Sequence[int]) -> bool:
+def _fill_row(row: Finding, source: finding.Finding, runs: Sequence[int]) -> bool:
     """Store a finding in its row. Returns true when the row is new, or says something else now."""
     values: dict[str, Any] = {
-        "says": visible(one.sentence),
-        "severity": one.severity.value,
-        "numbers": {name: _number_to_json(number) for name, number in one.numbers.items()},
-        "runs": list(dict.fromkeys(one.runs or runs)),
+        "says": visible(source.sentence),
+        "severity": source.severity.value,
+        "numbers": {name: _number_to_json(number) for name, number in source.numbers.items()},
+        "runs": list(dict.fromkeys(source.runs or runs)),
         "stands": True,
     }
     if row.pk and all(getattr(row, name) == value for name, value in values.items()):
@@ -240,10 +248,10 @@ def _number_to_json(number: finding.Number) -> dict[str, Any]:
 
 def campaigns_due(most: int | None, among: Iterable[int] | None = None) -> list[int]:
     """Campaigns that are over and whose lines nobody looked at since their last result came, the newest first."""
-    of = {"campaign": OuterRef("pk")}
+    campaign_filter = {"campaign": OuterRef("pk")}
     got = Attempt.objects.filter(run__campaign=OuterRef("pk"), outcome=Outcome.SUCCEEDED)
-    going = Layout.objects.filter(**of).exclude(phase=LayoutPhase.DONE)
-    looked_at = Looked.objects.filter(**of)
+    going = Layout.objects.filter(**campaign_filter).exclude(phase=LayoutPhase.DONE)
+    looked_at = Looked.objects.filter(**campaign_filter)
     before = Looked.objects.filter(campaign=OuterRef("run__campaign")).values("at")
     since = got.filter(ended_at__gt=Subquery(before))
     rows = Campaign.objects.filter(~Exists(looked_at) | Exists(since), ~Exists(going), Exists(got))

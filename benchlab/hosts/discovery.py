@@ -85,7 +85,8 @@ class FactsProvider(Protocol):
 def _facts_provider(access: str) -> FactsProvider:
     """The module `host_facts` of the room that knows the tool."""
     providers = {
-        module.ACCESS: cast(FactsProvider, module) for module in app_modules.named("host_facts")
+        module.ACCESS: cast(FactsProvider, module)
+        for module in app_modules.modules_named("host_facts")
     }
     return providers[access]
 

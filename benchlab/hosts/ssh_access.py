@@ -29,10 +29,10 @@ def unconnected_shell(host: Host) -> Shell:
 
 def _ssh_address(host: Host) -> shell.Address:
     if key_changed(host):
-        pinned, offered = fingerprints(host)
+        pinned, presented = fingerprints(host)
         # Also when the old key is shown again: somebody answered in the host's place, and a person must look.
         raise AgentError(
-            f"{host.name} presented host key {offered} instead of the pinned "
+            f"{host.name} presented host key {presented} instead of the pinned "
             f"{pinned}; nothing runs there until a person has decided which is right",
             Reason.HOST_KEY_CHANGED,
         )
@@ -67,10 +67,10 @@ def key_changed(host: Host) -> bool:
 
 def fingerprints(host: Host) -> tuple[str, str]:
     """Of the pinned key and of the one that waits for a person; "" where there is none."""
-    pinned, offered = host.host_key, host.offered_key
+    pinned, presented = host.host_key, host.offered_key
     return (
         shell.fingerprint(pinned) if pinned else "",
-        shell.fingerprint(offered) if offered else "",
+        shell.fingerprint(presented) if presented else "",
     )
 
 
@@ -80,17 +80,17 @@ def offer_key(host: Host) -> str:
     Raises AgentError, and records it with the host.
     """
     try:
-        offered = _fetch_host_key(host)
+        presented_key = _fetch_host_key(host)
     except AgentError as error:
         record_trouble(host, error)
         raise
-    host.offered_key = "" if offered.public_key == host.host_key else offered.public_key
+    host.offered_key = "" if presented_key.public_key == host.host_key else presented_key.public_key
     host.trouble, host.trouble_text = "", ""
     if key_changed(host):
         host.trouble = Reason.HOST_KEY_CHANGED
-        host.trouble_text = f"It now offers {offered.fingerprint}."
+        host.trouble_text = f"It now offers {presented_key.fingerprint}."
     host.save(update_fields=["offered_key", "trouble", "trouble_text"])
-    return offered.fingerprint
+    return presented_key.fingerprint
 
 
 def _fetch_host_key(host: Host) -> shell.HostKey:
@@ -105,10 +105,10 @@ def confirm_key(host: Host, fingerprint: str) -> None:
     fresh = Host.objects.select_for_update().get(pk=host.pk)
     if not fresh.offered_key:
         raise HostsError(f"{host.name} has no key waiting to be confirmed; fetch it first.")
-    offered = shell.fingerprint(fresh.offered_key)
-    if fingerprint.strip() != offered:
+    presented = shell.fingerprint(fresh.offered_key)
+    if fingerprint.strip() != presented:
         raise HostsError(
-            f"The fingerprint {fingerprint.strip()!r} is not the one that {host.name} shows, {offered}. "
+            f"The fingerprint {fingerprint.strip()!r} is not the one that {host.name} shows, {presented}. "
             "Nothing was pinned; compare again."
         )
     _store_decision(host, fresh.offered_key)

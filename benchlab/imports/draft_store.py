@@ -70,13 +70,13 @@ def throttled_reporter(pk: int) -> Callable[[int], None]:
     """Return a function that stores the progress, but only a few times a second."""
     last = time.monotonic()
 
-    def tell(stored: int) -> None:
+    def report(stored: int) -> None:
         nonlocal last
         if time.monotonic() - last >= EVERY_S:
             last = time.monotonic()
             set_progress(pk, stored)
 
-    return tell
+    return report
 
 
 def _cache_key(pk: int) -> str:

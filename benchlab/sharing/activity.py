@@ -64,9 +64,9 @@ PHRASES: Mapping[str, str] = {
     "team-member-remove": "removed somebody from",
     "team-leave": "left",
     **{
-        f"{kind}{action}": said
+        f"{kind}{action}": verb
         for kind in ("campaign", "topology", "workload")
-        for action, said in {
+        for action, verb in {
             "-rename": "renamed",
             ".partial_update": "changed",
             "-archive": "archived",
@@ -141,12 +141,12 @@ def page_events(user: Person, rows: Sequence[Any]) -> list[Event]:
 
 def _audit_event(entry: Entry) -> Event:
     about = SUBJECT.match(entry.subject)
-    there = not entry.action.endswith(REMOVING_ACTIONS)
-    url = targets.row_url(about[1], int(about[2])) if about and there else ""
-    says = (
+    still_exists = not entry.action.endswith(REMOVING_ACTIONS)
+    url = targets.row_url(about[1], int(about[2])) if about and still_exists else ""
+    phrase = (
         f"{PHRASES[entry.action]} {'' if entry.subject.startswith('/') else entry.subject}".strip()
     )
-    return Event(at=entry.at, source="entry", who=entry.actor or "engine", says=says, url=url)
+    return Event(at=entry.at, source="entry", who=entry.actor or "engine", says=phrase, url=url)
 
 
 def _comment_event(comment: Comment, names: Mapping[tuple[str, int], str]) -> Event:

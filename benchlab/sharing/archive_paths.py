@@ -29,11 +29,11 @@ class ArchivePaths:
         """A path below `folder`, which is ours, for a file that is called `name`."""
         if folder != self._folder:
             self._folder, self._files, self._folders = folder, set(), set()
-        wanted = safe_path(name)
-        path, number = wanted, 1
+        path_wanted = safe_path(name)
+        path, number = path_wanted, 1
         while self._is_used(path):
             number += 1
-            path = f"{number}-{wanted}"
+            path = f"{number}-{path_wanted}"
         key = _compare_key(path)
         self._files.add(key)
         self._folders.update(_above(key))
@@ -52,14 +52,17 @@ def safe_path(name: str) -> str:
 
 
 def _safe_part(part: str) -> str:
-    kept = "".join(" " if one.isspace() else "_" if _is_odd(one) else one for one in part)
-    kept = kept.encode()[:LONGEST].decode(errors="ignore").strip().rstrip(". ")
-    return f"_{kept}" if DEVICES.fullmatch(kept) else kept
+    safe = "".join(
+        " " if character.isspace() else "_" if _is_odd(character) else character
+        for character in part
+    )
+    safe = safe.encode()[:LONGEST].decode(errors="ignore").strip().rstrip(". ")
+    return f"_{safe}" if DEVICES.fullmatch(safe) else safe
 
 
-def _is_odd(one: str) -> bool:
+def _is_odd(character: str) -> bool:
     """Also what is not seen, or turns around what follows."""
-    return one in ODD or unicodedata.category(one)[0] == "C"
+    return character in ODD or unicodedata.category(character)[0] == "C"
 
 
 def _compare_key(path: str) -> str:

@@ -42,9 +42,9 @@ def edit_comment(comment: Comment, by: AbstractBaseUser, text: str) -> None:
     comment.save(update_fields=["text", "edited_at"])
 
 
-def may_delete(by: AbstractBaseUser, of: int | None, team_id: int) -> bool:
+def may_delete(by: AbstractBaseUser, author_id: int | None, team_id: int) -> bool:
     """One's own, and owners anybody's."""
-    return of == by.pk or has_role(by, team_id, Role.OWNER)
+    return author_id == by.pk or has_role(by, team_id, Role.OWNER)
 
 
 def delete_comment(comment: Comment, by: AbstractBaseUser) -> None:

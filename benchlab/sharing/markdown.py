@@ -185,7 +185,9 @@ class _Writer:
         first = next(node.all("tr"))
         right = ["num" in cell.classes for cell in _children_of(first, "th", "td")]
         right += [False] * (wide - len(right))
-        lines.insert(1, "|" + "|".join(" ---: " if one else " --- " for one in right) + "|")
+        lines.insert(
+            1, "|" + "|".join(" ---: " if is_right else " --- " for is_right in right) + "|"
+        )
         caption = next(iter(_children_of(node, "caption")), None)
         head = [f"*{words}*"] if caption and (words := self._paragraph(caption.parts)) else []
         return [*head, "\n".join(lines)]

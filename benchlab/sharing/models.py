@@ -35,16 +35,16 @@ class Kind(models.TextChoices):
 
 def of_deleted() -> Q:
     """Filter of all that is about something that is deleted, or about a run of it."""
-    found = Q(pk__in=[])
+    deleted_filter = Q(pk__in=[])
     for kind, model in (
         (Kind.TOPOLOGY, Topology),
         (Kind.WORKLOAD, Workload),
         (Kind.CAMPAIGN, Campaign),
     ):
-        gone = model.even_deleted.exclude(deleted_at=None).order_by()
-        found |= Q(kind=kind, object_id__in=gone.values("pk"))
+        deleted_rows = model.even_deleted.exclude(deleted_at=None).order_by()
+        deleted_filter |= Q(kind=kind, object_id__in=deleted_rows.values("pk"))
     gone_runs = Run.objects.exclude(campaign__deleted_at=None).order_by()
-    return found | Q(kind=Kind.RUN, object_id__in=gone_runs.values("pk"))
+    return deleted_filter | Q(kind=Kind.RUN, object_id__in=gone_runs.values("pk"))
 
 
 class AboutQuerySet(OwnedQuerySet[M]):
@@ -316,8 +316,10 @@ class MadeReport(models.Model):
 class ShareQuerySet(OwnedQuerySet["Share"]):
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Without those that show something deleted: they open nothing until that is brought back."""
-        gone = Campaign.even_deleted.exclude(deleted_at=None).order_by().values("pk")
-        whole = Q(kind__in=(Share.Kind.CAMPAIGN, Share.Kind.REPORT), object_id__in=gone)
+        deleted_campaigns = Campaign.even_deleted.exclude(deleted_at=None).order_by().values("pk")
+        whole = Q(
+            kind__in=(Share.Kind.CAMPAIGN, Share.Kind.REPORT), object_id__in=deleted_campaigns
+        )
         return super().for_user(user).exclude(whole | of_deleted())
 
 

@@ -91,14 +91,15 @@ class Redaction:
     def redact_groups(self, groups: Iterable[Group]) -> list[Group]:
         """Also a host whose name is too short to be looked for in texts."""
         renamed = (
-            replace(one, host_name=self.hosts.get(one.host, one.host_name)) for one in groups
+            replace(group, host_name=self.hosts.get(group.host, group.host_name))
+            for group in groups
         )
         return [self.redact(group) for group in renamed]
 
     def redact_differences(self, differences: Mapping[int, Differences]) -> dict[int, Differences]:
         return {
-            workload: self.redact(_rename_hosts(one, self.names))
-            for workload, one in differences.items()
+            workload: self.redact(_rename_hosts(difference, self.names))
+            for workload, difference in differences.items()
         }
 
     def redact_figure(self, figure: Figure) -> Figure:
@@ -172,8 +173,8 @@ def _add_host_names(
     """Add the names that hosts call themselves, whole and without their domain."""
     rows = FactSnapshot.objects.filter(host__in=hosts).order_by("host")
     for host, name in rows.values_list("host", "facts__hostname").distinct():
-        for one in (str(name or ""), str(name or "").partition(".")[0]):
-            _add_word(words, one, aliases.get(host, OTHER_HOST))
+        for host_name in (str(name or ""), str(name or "").partition(".")[0]):
+            _add_word(words, host_name, aliases.get(host, OTHER_HOST))
 
 
 def _add_disk_names(

@@ -137,12 +137,12 @@ def _set_up_context(layouts: QuerySet[Layout], runs: Q) -> dict[str, Any]:
             "campaign", "position", "pk"
         )
     )
-    wanted = Run.objects.filter(runs).order_by()
-    artifacts = _succeeded_artifacts(wanted)
+    matching_runs = Run.objects.filter(runs).order_by()
+    artifacts = _succeeded_artifacts(matching_runs)
     return {
-        "machines": _machines(wanted, built),
+        "machines": _machines(matching_runs, built),
         "built": _built_topologies(built),
-        "loads": _loads(wanted),
+        "loads": _loads(matching_runs),
         "artifacts": list(artifacts[:MOST_ARTIFACTS]),
         "artifacts_left": max(0, artifacts.count() - MOST_ARTIFACTS),
     }
@@ -285,7 +285,7 @@ def _built_topologies(layouts: Iterable[Layout]) -> list[BuiltTopology]:
             layout.topology.name,
             stack_boxes.stack_boxes(layout.stack),
             stack_boxes.growths(layout.stack, layout.stages),
-            tuple(dict.fromkeys(says for says, _ in steps)),
+            tuple(dict.fromkeys(description for description, _ in steps)),
             tuple(command for _, command in steps),
         )
     return list(built.values())
@@ -293,12 +293,14 @@ def _built_topologies(layouts: Iterable[Layout]) -> list[BuiltTopology]:
 
 def _applied_commands(layouts: Iterable[Layout]) -> dict[int, list[tuple[str, str]]]:
     """Layout -> (what it was for, itself) of each command that changed something, in order."""
-    rows = StepLog.objects.filter(layout__in=[one.pk for one in layouts], kind="apply", exit_code=0)
+    rows = StepLog.objects.filter(
+        layout__in=[layout_row.pk for layout_row in layouts], kind="apply", exit_code=0
+    )
     commands: dict[int, list[tuple[str, str]]] = {}
-    for layout, says, argv in (
+    for layout, description, argv in (
         rows.exclude(says="").order_by("pk").values_list("layout", "says", "argv")
     ):
-        commands.setdefault(layout, []).append((says, quote.format_command(argv)))
+        commands.setdefault(layout, []).append((description, quote.format_command(argv)))
     return commands
 
 

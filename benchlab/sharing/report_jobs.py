@@ -238,10 +238,10 @@ def _wait_for_charts(page: chromium.Page) -> None:
 
 def _footer(facts: Mapping[str, str]) -> str:
     """Its own document: the page's style does not reach it."""
-    left = escape(f"{facts['software']}, {facts['address']}")
+    left_text = escape(f"{facts['software']}, {facts['address']}")
     return (
         '<div style="width:100%;margin:0 15mm;font:7pt sans-serif;color:#444;display:flex;'
-        f'justify-content:space-between"><span>{left}</span><span><span class="pageNumber"></span> of '
+        f'justify-content:space-between"><span>{left_text}</span><span><span class="pageNumber"></span> of '
         '<span class="totalPages"></span></span></div>'
     )
 
@@ -295,7 +295,7 @@ SIZE = re.compile(rb"/Size\s+(\d+)")
 ROOT = re.compile(rb"/Root\s+(\d+\s+\d+\s+R)")
 
 
-def add_metadata(pdf: bytes, facts_by_name: Mapping[str, str], made: datetime) -> bytes:
+def add_metadata(pdf: bytes, facts_by_name: Mapping[str, str], created: datetime) -> bytes:
     """With `told` (Title, Subject, Creator …) as its facts. Raises ValueError: it ends as no PDF of Chromium does."""
     end = TRAILER.search(pdf, max(0, len(pdf) - 2048))
     size, root = (SIZE.search(end[1]), ROOT.search(end[1])) if end else (None, None)
@@ -305,7 +305,7 @@ def add_metadata(pdf: bytes, facts_by_name: Mapping[str, str], made: datetime) -
     facts = b"".join(
         b"/%s %s " % (key.encode(), _pdf_string(value)) for key, value in facts_by_name.items()
     )
-    date = made.astimezone(UTC).strftime("D:%Y%m%d%H%M%SZ").encode()
+    date = created.astimezone(UTC).strftime("D:%Y%m%d%H%M%SZ").encode()
     head = pdf if pdf.endswith(b"\n") else pdf + b"\n"
     row = b"%d 0 obj\n<<%s/CreationDate (%s)>>\nendobj\n" % (number, facts, date)
     table = b"xref\n%d 1\n%010d 00000 n \n" % (number, len(head))

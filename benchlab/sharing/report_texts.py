@@ -49,7 +49,9 @@ def texts_by_place(about: Reported) -> dict[str, PlaceText]:
     }
 
 
-def write_text(about: Reported, place: str, by: AbstractBaseUser, text: str, seen: str) -> None:
+def write_text(
+    about: Reported, place: str, by: AbstractBaseUser, text: str, base_text: str
+) -> None:
     """Raises ValidationError (too long), ChangedMeanwhile."""
     cleaned = clean_text(text, empty=True).replace("\r\n", "\n")
     with transaction.atomic():
@@ -58,7 +60,7 @@ def write_text(about: Reported, place: str, by: AbstractBaseUser, text: str, see
         before = row.text if row else ""
         if cleaned == before:
             return
-        if _text_digest(before) != seen:
+        if _text_digest(before) != base_text:
             raise ChangedMeanwhile
         about.report_texts.update_or_create(place=place, defaults={"text": cleaned, "by_id": by.pk})
 

@@ -29,21 +29,21 @@ def comment_add(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def comment_edit(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(Comment.objects.for_user(request.user), pk=pk)
-    text, said = row.text, ""
+    text, message = row.text, ""
     if request.method == "POST":
         text = request.POST.get("text", "")
         try:
             discussion.edit_comment(row, requesting_user(request), text)
             return _redirect_back(row.kind, row.object_id)
         except ValidationError as error:
-            said = error.messages[0]
+            message = error.messages[0]
     elif row.by_id != request.user.pk:
         # says why not
         discussion.edit_comment(row, requesting_user(request), text)
     context = {
         "comment": row,
         "text": text,
-        "said": said,
+        "said": message,
         "back": _talk_url(row.kind, row.object_id),
     }
     return render(request, "sharing/comment.html", context)

@@ -71,22 +71,26 @@ def share_list(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def share_new(request: HttpRequest) -> HttpResponse:
     """GET ?kind= with ?object= or ?query= asks; POST makes the link and shows it, this once."""
-    asked = request.POST if request.method == "POST" else request.GET
-    first = {"kind": asked.get("kind"), "object": asked.get("object"), "query": asked.get("query")}
+    parameters = request.POST if request.method == "POST" else request.GET
+    first = {
+        "kind": parameters.get("kind"),
+        "object": parameters.get("object"),
+        "query": parameters.get("query"),
+    }
     form = ShareForm(request.POST if request.method == "POST" else None, initial=first)
-    wish, said = _requested_target(request, form, first)
+    wish, error = _requested_target(request, form, first)
     if request.method != "POST" or wish is None or not form.is_valid():
-        context = {"form": form, "wish": wish, "said": said, "kinds": Share.Kind}
+        context = {"form": form, "wish": wish, "said": error, "kinds": Share.Kind}
         return render(request, "sharing/share_new.html", context)
-    asks = form.cleaned_data
-    made, token = links.create_link(
-        wish, requesting_user(request), days=asks["days"], hide_hosts=asks["hide_hosts"]
+    cleaned = form.cleaned_data
+    link, token = links.create_link(
+        wish, requesting_user(request), days=cleaned["days"], hide_hosts=cleaned["hide_hosts"]
     )
     request_notes.note_subject(
-        request, made.team_id, f"link {made.pk}: {made.get_kind_display()}, {made}"
+        request, link.team_id, f"link {link.pk}: {link.get_kind_display()}, {link}"
     )
     request_notes.mark_done(request)
-    return _render_once(request, made, token)
+    return _render_once(request, link, token)
 
 
 def _requested_target(
@@ -107,11 +111,11 @@ def _requested_target(
         return None, error.messages[0]
 
 
-def _render_once(request: HttpRequest, made: Share, token: str) -> HttpResponse:
+def _render_once(request: HttpRequest, new_link: Share, token: str) -> HttpResponse:
     link = request.build_absolute_uri(reverse("shared", args=[token]))
     # The snippet is for other people's pages: not even its title may tell what the link hides.
-    title = links.open_link(made, token).redaction.redact_text(made.name)[:80]
-    context = {"share": made, "link": link, "snippet": embed_snippet(f"{link}embed/", title)}
+    title = links.open_link(new_link, token).redaction.redact_text(new_link.name)[:80]
+    context = {"share": new_link, "link": link, "snippet": embed_snippet(f"{link}embed/", title)}
     answer = render(request, "sharing/share_made.html", context)
     answer["Cache-Control"] = "no-store"
     return answer

@@ -167,7 +167,7 @@ def run_profile(options: Options, required: bool) -> bool:
     results = run_round(options, groups(options.profile))
     total = sum((result.count for result in results), Count())
     flaky = sum(case.flaky for result in results for case in result.cases)
-    report.tell(results)
+    report.print_shares(results)
     if options.table:
         options.table.write_text(report.table(results))
     seconds = time.monotonic() - begun
@@ -266,7 +266,7 @@ def remembering(options: Options, env: dict[str, str]) -> Iterator[Mapping[str, 
         yield {}
         return
     place = journal.open_for(ROOT, anew=options.anew)
-    if seconds_by_test := journal.passed(place):
+    if seconds_by_test := journal.read_journal(place):
         print(
             f"Going on: {len(seconds_by_test)} tests of these sources have passed before (--anew runs all)"
         )

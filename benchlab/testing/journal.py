@@ -39,7 +39,7 @@ def note(place: Path, test: str, seconds: float) -> None:
         file.write(f"{test}\t{seconds:.2f}\n")
 
 
-def passed(place: Path) -> dict[str, float]:
+def read_journal(place: Path) -> dict[str, float]:
     """Seconds by node id. A last line that was cut short is left out: its test runs again."""
     try:
         text = place.read_text()

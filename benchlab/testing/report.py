@@ -86,8 +86,8 @@ def read(path: Path) -> tuple[Count, tuple[Case, ...]]:
     for suite in suites:
         number = {key: int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped")}
         failed = number["failures"] + number["errors"]
-        passed = number["tests"] - failed - number["skipped"]
-        total += Count(passed, failed, number["skipped"])
+        passed_tests = number["tests"] - failed - number["skipped"]
+        total += Count(passed_tests, failed, number["skipped"])
     return total, tuple(_case(element) for suite in suites for element in suite.iter("testcase"))
 
 
@@ -112,20 +112,20 @@ def _reason(element: ET.Element) -> str:
     return words[:LONGEST_REASON]
 
 
-def earlier(passed: Mapping[str, float]) -> Result:
+def earlier(seconds_by_test: Mapping[str, float]) -> Result:
     """Result of all that had passed before a night's run went on: seconds by node id. The run's own time is none of
     those.
     """
-    cases = tuple(_named(test, seconds) for test, seconds in passed.items())
-    return Result("before it was interrupted", 0.0, Count(passed=len(passed)), cases)
+    cases = tuple(_case_named(test, seconds) for test, seconds in seconds_by_test.items())
+    return Result("before it was interrupted", 0.0, Count(passed=len(seconds_by_test)), cases)
 
 
-def _named(test: str, seconds: float) -> Case:
+def _case_named(test: str, seconds: float) -> Case:
     file, _, name = test.partition("::")
     return Case(file, name, seconds)
 
 
-def tell(results: Sequence[Result]) -> None:
+def print_shares(results: Sequence[Result]) -> None:
     """Each group's share of the time, and its slowest tests."""
     whole = sum(result.seconds for result in results) or 1.0
     for result in results:

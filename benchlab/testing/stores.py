@@ -72,7 +72,7 @@ def interrupted(number: int, frame: object) -> None:
 
 @contextmanager
 def sql(state: State, env: dict[str, str]) -> Iterator[None]:
-    if database.given("DATABASE_URL"):
+    if database.is_given("DATABASE_URL"):
         yield
         return
     cluster = postgres.plan(state)
@@ -88,7 +88,7 @@ def sql(state: State, env: dict[str, str]) -> Iterator[None]:
 
 def migrated_template(env: Mapping[str, str]) -> dict[str, str]:
     """Environment of processes that copy one migrated database. To migrate theirs takes each of them seven seconds."""
-    if database.given("DATABASE_URL"):
+    if database.is_given("DATABASE_URL"):
         return dict(env)
     url = urlsplit(env["DATABASE_URL"])
     with psycopg.connect(url._replace(path="/postgres").geturl(), autocommit=True) as connection:
@@ -103,7 +103,7 @@ def migrated_template(env: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def redis(state: State, env: dict[str, str]) -> Iterator[None]:
-    if database.given("REDIS_URL"):
+    if database.is_given("REDIS_URL"):
         yield
         return
     recipe, env["REDIS_URL"] = recipes.valkey(state)

@@ -256,18 +256,18 @@ def _draw_pieces(canvas: _Canvas, pieces: Sequence[tuple[str, Part]], right: int
 
 
 def _draw_disks(
-    canvas: _Canvas, group: DiskGroup, left: int, y: int, serials: Mapping[str, str]
+    canvas: _Canvas, group: DiskGroup, left_x: int, y: int, serials: Mapping[str, str]
 ) -> None:
-    head = Text(left + PAD, y + 16, _cut_text(group.caption, group.width), "head")
+    head = Text(left_x + PAD, y + 16, _cut_text(group.caption, group.width), "head")
     css = f"group {_added_css(group)}".strip()
     texts = [head]
     if len(group.disks) > MAX_DISKS:
         more = f"and {len(group.disks) - MAX_DISKS} more, in the table below"
-        texts.append(Text(left + PAD, y + group.height - 8, more))
-    canvas.boxes.append(Box(left, y, group.width, group.height, css, group.caption, tuple(texts)))
+        texts.append(Text(left_x + PAD, y + group.height - 8, more))
+    canvas.boxes.append(Box(left_x, y, group.width, group.height, css, group.caption, tuple(texts)))
     for number, disk in enumerate(group.disks[:MAX_DISKS]):
         row, column = divmod(number, PER_ROW)
-        x, top = left + PAD + column * (DISK_W + GAP), y + HEAD + row * (DISK_H + GAP)
+        x, top = left_x + PAD + column * (DISK_W + GAP), y + HEAD + row * (DISK_H + GAP)
         canvas.boxes.append(_disk_box(disk, group, x, top, serials[disk.node]))
 
 

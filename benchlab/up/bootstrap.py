@@ -113,13 +113,13 @@ def ensure(root: Path, everything: bool, wheels: Path | None = None) -> None:
         return
     with one_at_a_time(root):
         had = read_stamp(venv)
-        wanted = wanted_stamp(root, everything or had.get("set") == "all")
+        stamp = wanted_stamp(root, everything or had.get("set") == "all")
         # somebody else made it while we waited
-        if satisfied(venv, wanted):
+        if satisfied(venv, stamp):
             return
         say(f"Setting up {venv} (once; {f'from {wheels}' if wheels else 'needs the network'}) ...")
-        build(root, venv, wanted, wheels)
-        (venv / STAMP).write_text(json.dumps(wanted))
+        build(root, venv, stamp, wheels)
+        (venv / STAMP).write_text(json.dumps(stamp))
         (venv / BEGUN).unlink()
 
 
@@ -142,11 +142,11 @@ def read_stamp(venv: Path) -> dict[str, str]:
     return stamp if isinstance(stamp, dict) else {}
 
 
-def satisfied(venv: Path, wanted: dict[str, str]) -> bool:
+def satisfied(venv: Path, stamp: dict[str, str]) -> bool:
     """Is the environment finished, of this lock and Python, and does it hold at least that set?"""
     had = read_stamp(venv)
-    same = all(had.get(key) == wanted[key] for key in ("lock", "python"))
-    enough = had.get("set") in ("all", wanted["set"])
+    same = all(had.get(key) == stamp[key] for key in ("lock", "python"))
+    enough = had.get("set") in ("all", stamp["set"])
     return same and enough and (venv / "bin" / "python").exists()
 
 
@@ -165,25 +165,25 @@ def one_at_a_time(root: Path) -> Iterator[None]:
         yield
 
 
-def build(root: Path, venv: Path, wanted: dict[str, str], wheels: Path | None = None) -> None:
+def build(root: Path, venv: Path, stamp: dict[str, str], wheels: Path | None = None) -> None:
     """Make the environment and install the wanted set; BEGUN stays behind if we are cut short."""
     if (venv / BEGUN).exists():
         say("The last set-up was interrupted: doing it again.")
     uv = find_uv(root, wheels)
-    if must_be_made(venv, wanted):
+    if must_be_made(venv, stamp):
         make_venv(root, venv, uv)
     (venv / BEGUN).touch()
-    install(root, venv, uv, wanted["set"], wheels)
+    install(root, venv, uv, stamp["set"], wheels)
 
 
-def must_be_made(venv: Path, wanted: dict[str, str]) -> bool:
+def must_be_made(venv: Path, stamp: dict[str, str]) -> bool:
     """Is there no environment, one cut short, or one of another Python (or one that is gone)?"""
     python = venv / "bin" / "python"
     if not python.exists() or (venv / BEGUN).exists():
         return True
     code = "import sys; print('{}.{}'.format(*sys.version_info[:2]))"
     process = subprocess.run([python, "-c", code], capture_output=True, text=True)
-    return process.stdout.strip() != wanted["python"]
+    return process.stdout.strip() != stamp["python"]
 
 
 def make_venv(root: Path, venv: Path, uv: Path | None) -> None:

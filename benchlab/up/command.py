@@ -145,8 +145,8 @@ def up(rest: list[str]) -> int:
     # Both are taken before (`perform`, bootstrap.py); here they are told.
     parser.add_argument("--state", metavar="DIR", help="keep the data there, as with any command")
     if not INSTALLED:
-        told = "set up from the wheels there, without a network"
-        parser.add_argument("--wheelhouse", metavar="DIR", help=told)
+        message = "set up from the wheels there, without a network"
+        parser.add_argument("--wheelhouse", metavar="DIR", help=message)
     wish = parser.parse_args(rest)
     state = state_from_environment()
     state.create()
@@ -209,18 +209,18 @@ def detach(state: State, rest: list[str]) -> int:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    with log.open() as said:
+    with log.open() as log_file:
         while process.poll() is None:
-            if "Stop it: " in follow(said):
+            if "Stop it: " in follow(log_file):
                 return 0
             time.sleep(0.1)
-        follow(said)
+        follow(log_file)
     return process.returncode
 
 
-def follow(said: IO[str]) -> str:
+def follow(log_file: IO[str]) -> str:
     """Show what is new in the log; returns it."""
-    new = said.read()
+    new = log_file.read()
     sys.stdout.write(new)
     sys.stdout.flush()
     return new

@@ -30,12 +30,12 @@ def base_environment(state: State) -> dict[str, str]:
     env.setdefault("BENCHLAB_AUDIT_HEAD", str(state.path / "audit-head.json"))
     secrets = load_secrets(state)
     for name in ("SECRET_KEY", "BENCHLAB_KEY"):
-        if not given(name):
+        if not is_given(name):
             env[name] = secrets[name]
     return env
 
 
-def given(name: str) -> bool:
+def is_given(name: str) -> bool:
     """Does the environment bring it, as NAME or as NAME_FILE?"""
     return bool(os.environ.get(name) or os.environ.get(f"{name}_FILE"))
 
@@ -69,11 +69,11 @@ def for_command(state: State) -> Iterator[Mapping[str, str]]:
     with ExitStack() as held:
         held.enter_context(changing(state))
         env = base_environment(state)
-        if not given("REDIS_URL"):
+        if not is_given("REDIS_URL"):
             # Where `up` runs, its Valkey has the port: another one would be nobody's, and a nudge sent there lost.
             port = noted_port(state, "valkey") if running(state) else None
             env["REDIS_URL"] = redis_url(state, port or kept_port(state, "valkey"))
-        if given("DATABASE_URL"):
+        if is_given("DATABASE_URL"):
             held.close()
             yield env
             return
@@ -102,7 +102,7 @@ def use_stores(word: str, state: State) -> None:
 
 
 def require_given(word: str, state: State) -> None:
-    missing = [name for name in ("DATABASE_URL", "REDIS_URL") if not given(name)]
+    missing = [name for name in ("DATABASE_URL", "REDIS_URL") if not is_given(name)]
     if missing:
         raise Trouble(
             f"`{command(word)}` needs PostgreSQL and Redis: set {' and '.join(missing)}. Or start"

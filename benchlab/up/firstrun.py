@@ -110,14 +110,14 @@ def start_campaign(state: State, host: Host, team: Team, user: User) -> Campaign
         repeats=REPEATS,
         order=Campaign.Order.RANDOM_BLOCKS,
     )
-    seen: dict[int, str] = {}
+    fingerprints: dict[int, str] = {}
     for layout in campaign.layouts.all():
         previews.plan_draft(layout.pk)
         layout.refresh_from_db()
         if layout.plan_error:
             raise NotStarted(f"The first campaign cannot run here: {layout.plan_error}")
-        seen[layout.pk] = layout.plan_fingerprint
-    commands.start_campaign(campaign, seen, by=user.get_username())
+        fingerprints[layout.pk] = layout.plan_fingerprint
+    commands.start_campaign(campaign, fingerprints, by=user.get_username())
     return campaign
 
 

@@ -39,18 +39,28 @@ def run(rest: list[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(
+    argument_parser = argparse.ArgumentParser(
         "manage.py install-service", description="Print units of systemd; nothing is started."
     )
-    found.add_argument("--write", type=Path, metavar="DIR", help="write them there")
-    found.add_argument("--split", action="store_true", help="web, worker and beat by themselves")
-    found.add_argument("--user", action="store_true", help="for your own systemd, without root")
-    found.add_argument("--run-as", default="", help="the system's user who runs it (default: NAME)")
-    found.add_argument("--name", type=unit_name, default="benchlab", help="of units and settings")
-    found.add_argument("--state", type=Path, help="state directory (default: /var/lib/NAME)")
-    found.add_argument("--host", default="127.0.0.1", type=address, help=LISTEN)
-    found.add_argument("--port", type=port_number, default=8000)
-    return found
+    argument_parser.add_argument("--write", type=Path, metavar="DIR", help="write them there")
+    argument_parser.add_argument(
+        "--split", action="store_true", help="web, worker and beat by themselves"
+    )
+    argument_parser.add_argument(
+        "--user", action="store_true", help="for your own systemd, without root"
+    )
+    argument_parser.add_argument(
+        "--run-as", default="", help="the system's user who runs it (default: NAME)"
+    )
+    argument_parser.add_argument(
+        "--name", type=unit_name, default="benchlab", help="of units and settings"
+    )
+    argument_parser.add_argument(
+        "--state", type=Path, help="state directory (default: /var/lib/NAME)"
+    )
+    argument_parser.add_argument("--host", default="127.0.0.1", type=address, help=LISTEN)
+    argument_parser.add_argument("--port", type=port_number, default=8000)
+    return argument_parser
 
 
 def unit_name(word: str) -> str:
@@ -88,7 +98,7 @@ def steps(
     state = shlex.quote(str(wish.state))
     lines = [f"# Then{', as root' if wish.user else ''}:"]
     if place == options.write and place not in (SYSTEM, USERS.expanduser()):
-        files = " ".join(shlex.quote(str(place / one)) for one in units)
+        files = " ".join(shlex.quote(str(place / unit)) for unit in units)
         lines.append(f"cp {files} {SYSTEM if wish.user else USERS}/")
     if wish.user:
         lines.append(
@@ -103,6 +113,6 @@ def steps(
     lines.append(f"systemctl{user} enable --now {first}")
     if not wish.user:
         lines.append("loginctl enable-linger   # runs while you are not logged in, too")
-    said = f"{wish.name}-prepare" if options.split else wish.name
-    lines.append(f"journalctl{user} -u {said}   # has the first administrator's password")
+    unit_name = f"{wish.name}-prepare" if options.split else wish.name
+    lines.append(f"journalctl{user} -u {unit_name}   # has the first administrator's password")
     return lines

@@ -52,9 +52,9 @@ def end_jobs(state: State, pause: Callable[[float], None] = time.sleep) -> list[
 def finishing(state: State) -> list[Identity]:
     """Installers that run for us here, and must not be cut short: one may outlive the helper of `up` that began it."""
     helpers = identity_from_json(read_json(state.apt))
-    ours = {found.pid for found in with_environment(marker(state))}
-    told = [found for found in with_environment(FINISHES) if found.pid in ours]
-    return [found for found in (helpers, *told) if found and found.alive]
+    ours = {process.pid for process in with_environment(marker(state))}
+    finishers = [process for process in with_environment(FINISHES) if process.pid in ours]
+    return [process for process in (helpers, *finishers) if process and process.alive]
 
 
 def wait_for_installers(

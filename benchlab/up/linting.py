@@ -34,7 +34,7 @@ ENV = {
 def checks() -> list[tuple[str, tuple[str, ...]]]:
     """(name, argv) of every check."""
     templates = sorted(str(path) for path in (ROOT / "templates").rglob("*.html"))
-    found = [
+    commands = [
         ("ruff check", ("ruff", "check", "--quiet")),
         ("ruff format", ("ruff", "format", "--check", "--quiet")),
         ("mypy --strict", ("mypy",)),
@@ -42,8 +42,8 @@ def checks() -> list[tuple[str, tuple[str, ...]]]:
         ("code counts", ("python", "-m", "benchlab.testing.code_counts")),
     ]
     if templates:
-        found.append(("djade", ("djade", "--check", "--target-version", "5.2", *templates)))
-    return found
+        commands.append(("djade", ("djade", "--check", "--target-version", "5.2", *templates)))
+    return commands
 
 
 def run_lint(arguments: Sequence[str]) -> int:
@@ -55,15 +55,17 @@ def run_lint(arguments: Sequence[str]) -> int:
         return audit()
     # mypy takes as long as all others together
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        verdicts = list(pool.map(lambda one: check(*one), sorted(checks(), key=longest)))
+        verdicts = list(
+            pool.map(lambda named_command: check(*named_command), sorted(checks(), key=longest))
+        )
     bad = verdicts.count(False)
     print(f"lint: {len(verdicts) - bad} of {len(verdicts)} checks are clean")
     return 1 if bad else 0
 
 
-def longest(one: tuple[str, tuple[str, ...]]) -> bool:
+def longest(named_command: tuple[str, tuple[str, ...]]) -> bool:
     """Sorts mypy before all others."""
-    return "mypy" not in one[0]
+    return "mypy" not in named_command[0]
 
 
 def audit() -> int:
@@ -83,27 +85,27 @@ def audit() -> int:
             text=True,
             timeout=AUDIT_S,
         )
-        found = json.loads(process.stdout)["dependencies"]
+        dependencies = json.loads(process.stdout)["dependencies"]
     except (OSError, subprocess.TimeoutExpired) as error:
         return _not_asked(str(error))
     except (ValueError, KeyError, TypeError):
         return _not_asked(process.stderr.strip()[-1000:] or f"exit code {process.returncode}")
-    return _verdict(found)
+    return _verdict(dependencies)
 
 
-def _verdict(found: Sequence[dict[str, Any]]) -> int:
+def _verdict(dependencies: Sequence[dict[str, Any]]) -> int:
     """pip-audit ends well, too, where the index knows no advisories: it then skips every package."""
-    bad = [one for one in found if one.get("vulns")]
-    skipped = [one for one in found if "vulns" not in one]
-    for one in bad:
-        ids = ", ".join(each["id"] for each in one["vulns"])
-        print(f"audit: {one['name']} {one['version']}: {ids}")
-    asked = len(found) - len(skipped)
-    if asked:
-        print(f"audit: {len(bad)} of {asked} packages have known vulnerabilities")
-    if skipped or not found:
+    bad = [dependency for dependency in dependencies if dependency.get("vulns")]
+    skipped = [dependency for dependency in dependencies if "vulns" not in dependency]
+    for dependency in bad:
+        ids = ", ".join(each["id"] for each in dependency["vulns"])
+        print(f"audit: {dependency['name']} {dependency['version']}: {ids}")
+    audited = len(dependencies) - len(skipped)
+    if audited:
+        print(f"audit: {len(bad)} of {audited} packages have known vulnerabilities")
+    if skipped or not dependencies:
         why = str(skipped[0].get("skip_reason", "no reason given")) if skipped else "no packages"
-        unknown = _not_asked(why, f" for {len(skipped)} of {len(found)} packages")
+        unknown = _not_asked(why, f" for {len(skipped)} of {len(dependencies)} packages")
         return 1 if bad else unknown
     return 1 if bad else 0
 

@@ -131,39 +131,41 @@ class File:
         self._handler.emit(LogRecord("", 0, "", 0, text, None, None))
 
 
-def write(files: dict[str, File], asked: socket.socket) -> None:
+def write(files: dict[str, File], control: socket.socket) -> None:
     """Until every pipe has come to its end. Whoever asks by a name is answered when that pipe is empty."""
     selector = selectors.DefaultSelector()
-    selector.register(asked, selectors.EVENT_READ)
+    selector.register(control, selectors.EVENT_READ)
     for name, file in files.items():
         selector.register(file.end, selectors.EVENT_READ, name)
     while files:
         for key, _ in selector.select():
             if key.data is None:
-                _answer(files, asked, selector)
+                _answer(files, control, selector)
             elif key.data in files and not files[key.data].take():
                 selector.unregister(files.pop(key.data).end)
 
 
-def _answer(files: dict[str, File], asked: socket.socket, selector: selectors.BaseSelector) -> None:
-    name = asked.recv(100)
+def _answer(
+    files: dict[str, File], control: socket.socket, selector: selectors.BaseSelector
+) -> None:
+    name = control.recv(100)
     # `up` is gone
     if not name:
-        selector.unregister(asked)
+        selector.unregister(control)
     elif file := files.get(name.decode()):
         # A pipe holds no more than one of these reads.
         file.take()
         file.finish()
     with suppress(OSError):
-        asked.send(name)
+        control.send(name)
 
 
 def main(argv: Sequence[str]) -> None:
     """Words: the directory, the socket's file descriptor, and name:descriptor of each pipe."""
-    directory, asked, *pipes = argv
+    directory, control, *pipes = argv
     pairs = [word.rpartition(":")[::2] for word in pipes]
     files = {name: File(Path(directory) / f"{name}.log", int(end)) for name, end in pairs}
-    write(files, socket.socket(fileno=int(asked)))
+    write(files, socket.socket(fileno=int(control)))
 
 
 if __name__ == "__main__":

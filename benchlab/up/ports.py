@@ -67,8 +67,8 @@ def require_port(host: str, port: int) -> None:
     if path := listening.unix_path(host):
         try:
             listening.require_free(path)
-        except OSError as taken:
-            raise Trouble(f"Cannot listen on {path}: {taken.strerror}.") from None
+        except OSError as in_use:
+            raise Trouble(f"Cannot listen on {path}: {in_use.strerror}.") from None
         return
     error = why_not(host, port)
     if error is None:

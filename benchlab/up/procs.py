@@ -120,13 +120,13 @@ def signal_group(identity: Identity, number: signal.Signals) -> None:
 
 
 def end(
-    found: Iterable[Identity],
+    identities: Iterable[Identity],
     first: signal.Signals = signal.SIGTERM,
     patience_s: float = 10.0,
     pause: Callable[[float], None] = time.sleep,
 ) -> list[Identity]:
     """Ask all, wait, then kill what is left; returns those that had to be killed."""
-    alive = [identity for identity in found if identity.alive]
+    alive = [identity for identity in identities if identity.alive]
     for identity in alive:
         signal_group(identity, first)
     deadline = time.monotonic() + patience_s

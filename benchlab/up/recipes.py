@@ -26,7 +26,7 @@ EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # what a person asks for by --host
 def child_environment(state: State, host: str) -> dict[str, str]:
     """For everything of ours: the secrets and the names that the pages may be asked for by."""
     env = database.base_environment(state)
-    if not database.given("ALLOWED_HOSTS"):
+    if not database.is_given("ALLOWED_HOSTS"):
         env["ALLOWED_HOSTS"] = ",".join(names_of(host))
     env.setdefault("BENCHLAB_STATIC", str(state.path / "static"))
     if env.get("BENCHLAB_LOG_FORMAT", "").lower() == "json":
@@ -41,11 +41,11 @@ def names_of(host: str) -> list[str]:
     if host in EVERYWHERE:
         names += [socket.gethostname(), socket.getfqdn()]
         names += [
-            in_brackets(one.address)
-            for found in psutil.net_if_addrs().values()
-            for one in found
+            in_brackets(address.address)
+            for addresses in psutil.net_if_addrs().values()
+            for address in addresses
             # A zone is of one machine alone: no browser asks for a name with another's.
-            if one.family in (socket.AF_INET, socket.AF_INET6) and "%" not in one.address
+            if address.family in (socket.AF_INET, socket.AF_INET6) and "%" not in address.address
         ]
     elif not listening.unix_path(host):
         names.append(in_brackets(host))

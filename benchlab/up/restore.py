@@ -113,21 +113,21 @@ def _put_back_as_script(dump: Path, name: str) -> None:
     reader = [backup.program("psql"), "--no-psqlrc", "--no-password", "--quiet", f"--dbname={name}"]
     reader += ["--single-transaction", "--set=ON_ERROR_STOP=1", "--file=-"]
     pipe, env = subprocess.PIPE, backup.environment(connected=True)
-    with tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as wrong:
+    with tempfile.TemporaryFile() as output_file, tempfile.TemporaryFile() as wrong:
         with (
             subprocess.Popen(
                 writer, env=backup.environment(False), stdout=pipe, stderr=wrong
-            ) as made,
+            ) as process,
             subprocess.Popen(
-                reader, env=env, stdin=pipe, stdout=subprocess.DEVNULL, stderr=told
+                reader, env=env, stdin=pipe, stdout=subprocess.DEVNULL, stderr=output_file
             ) as psql,
         ):
-            assert made.stdout and psql.stdin
-            _pass_on(made.stdout, psql.stdin)
-            if made.wait():
+            assert process.stdout and psql.stdin
+            _pass_on(process.stdout, psql.stdin)
+            if process.wait():
                 psql.kill()
         # What psql refused comes first: it cut the writer off. Below 0 it was ended by us.
-        ends = [("pg_restore", made.returncode, wrong), ("psql", psql.returncode, told)]
+        ends = [("pg_restore", process.returncode, wrong), ("psql", psql.returncode, output_file)]
         for name, code, file in ends[::-1] if psql.returncode > 0 else ends:
             if code:
                 file.seek(0)

@@ -13,7 +13,7 @@ from django.conf import settings
 from benchlab import env
 from benchlab.up import backup
 from benchlab.up.backup import DUMP, KEYS, Manifest, fingerprint
-from benchlab.up.database import given
+from benchlab.up.database import is_given
 from benchlab.up.state import State, read_json
 from benchlab.up.trouble import Trouble
 
@@ -32,7 +32,7 @@ def chosen(place: Path, state: State) -> Mapping[str, str]:
 def _brought(name: str, state: State) -> bool:
     """By the environment of whoever started us, not by the state directory."""
     own = read_json(state.path / "secrets.json").get(name)
-    return given(name) and os.environ.get(name) != own
+    return is_given(name) and os.environ.get(name) != own
 
 
 def require(place: Path, manifest: Manifest, taken_over: Mapping[str, str]) -> None:
@@ -43,10 +43,12 @@ def require(place: Path, manifest: Manifest, taken_over: Mapping[str, str]) -> N
     lost = set(newest) - set(map(fingerprint, keys))
     shut = _shut(place / DUMP, keys) if manifest.credentials else []
     if lost or shut:
-        raise Trouble(_told(place, manifest, keys, shut, kept_there=bool(read_json(place / KEYS))))
+        raise Trouble(
+            _keys_message(place, manifest, keys, shut, kept_there=bool(read_json(place / KEYS)))
+        )
 
 
-def _told(
+def _keys_message(
     place: Path, manifest: Manifest, keys: Sequence[str], shut: Sequence[str], kept_there: bool
 ) -> str:
     fingerprint_words = f", whose fingerprint is {manifest.keys[0]}" if manifest.keys else ""

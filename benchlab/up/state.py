@@ -166,23 +166,23 @@ def load_secrets(state: State) -> dict[str, str]:
     Raises Trouble for a file that is damaged, and for one that is gone though there is what only it can open.
     """
     path = state.path / "secrets.json"
-    kept = read_json(path)
+    stored = read_json(path)
     fresh = {
         "SECRET_KEY": secrets.token_urlsafe(50),
         "BENCHLAB_KEY": base64.urlsafe_b64encode(os.urandom(32)).decode(),
         "REDIS_PASSWORD": secrets.token_hex(24),
         MARKER: secrets.token_hex(16),
     }
-    if path.exists() and not kept.get("BENCHLAB_KEY"):
+    if path.exists() and not stored.get("BENCHLAB_KEY"):
         raise Trouble(
             f"{path} cannot be read. It holds the key of every stored SSH key: restore it from a"
             " backup, or move it away (stored SSH keys are then lost)."
         )
-    if not kept:
+    if not stored:
         require_new(state)
-    if set(fresh) - set(kept):
-        write_json(path, fresh | kept)
-    return {**fresh, **kept}
+    if set(fresh) - set(stored):
+        write_json(path, fresh | stored)
+    return {**fresh, **stored}
 
 
 def require_new(state: State) -> None:

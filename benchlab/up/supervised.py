@@ -110,7 +110,7 @@ def tail(log: Path, lines: int = 8) -> str:
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 8192))
-            said = file.read().decode(errors="replace").strip().splitlines()
+            all_lines = file.read().decode(errors="replace").strip().splitlines()
     except OSError:
         return ""
-    return "\n".join(f"  {line}" for line in said[-lines:])
+    return "\n".join(f"  {line}" for line in all_lines[-lines:])

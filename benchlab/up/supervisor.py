@@ -112,18 +112,18 @@ class Supervisor:
             self.add(listener)
         self.until(lambda: self.services["sshd"].ready, "sshd")
         self.help("first_run", recipes.first_run(self.wish.campaign), env)
-        tell("READY=1", f"STATUS=Answers at {self.wish.url}")
+        notify_systemd("READY=1", f"STATUS=Answers at {self.wish.url}")
 
     def start_stores(self) -> Mapping[str, str]:
         """PostgreSQL and Valkey, unless the environment names others; returns the children's."""
         env = recipes.child_environment(self.state, self.wish.host)
-        if not database.given("REDIS_URL"):
+        if not database.is_given("REDIS_URL"):
             recipe, env["REDIS_URL"] = recipes.valkey(self.state)
             self.add(recipe)
-        if not database.given("DATABASE_URL"):
+        if not database.is_given("DATABASE_URL"):
             cluster = postgres.plan(self.state)
-            if told := postgres.make_cluster(cluster):
-                say(told)
+            if message := postgres.make_cluster(cluster):
+                say(message)
             env["DATABASE_URL"] = cluster.url
             if self.state.path not in cluster.data.parents:
                 say(
@@ -184,8 +184,8 @@ class Supervisor:
     def failure(self, what: str, name: str, code: int | None, begins: int) -> Trouble:
         """Its own words alone where they say what to put right, as Trouble; else the end of its log."""
         log = self.logs.catch_up(name)
-        told = since(log, begins) if code == Trouble.exit_code else ""
-        return Trouble(told or f"{what} ({describe_end(code)}). {self.last_words(name)}")
+        log_text = since(log, begins) if code == Trouble.exit_code else ""
+        return Trouble(log_text or f"{what} ({describe_end(code)}). {self.last_words(name)}")
 
     def last_words(self, name: str, lines: int = 8) -> str:
         """The end of a program's log, and where that is."""
@@ -229,13 +229,13 @@ class Supervisor:
 
     def identities(self) -> list[Identity]:
         helpers = [identify(name, helper.pid) for name, helper in self.helpers.items()]
-        found = [service.identity for service in self.services.values()]
-        return [identity for identity in (*helpers, *found) if identity]
+        identities = [service.identity for service in self.services.values()]
+        return [identity for identity in (*helpers, *identities) if identity]
 
     def stop(self) -> None:
         """Everything, in order, what runs for us over SSH too; kills whoever does not listen."""
         self.stopping = True
-        tell("STOPPING=1")
+        notify_systemd("STOPPING=1")
         helpers = [identify(name, helper.pid) for name, helper in self.helpers.items()]
         end([h for h in helpers if h], pause=self.pause, patience_s=3.0)
         for names in STOP_ORDER:
@@ -252,9 +252,9 @@ class Supervisor:
         for service in services:
             if service.identity:
                 by_signal.setdefault(service.recipe.stop, []).append(service.identity)
-        for number, found in by_signal.items():
+        for number, signalled in by_signal.items():
             patience = 1.0 if self.hurried else STOP_PATIENCE_S
-            for killed in end(found, number, patience, self.pause):
+            for killed in end(signalled, number, patience, self.pause):
                 say(f"{killed.name} did not stop by itself and was killed")
 
 
@@ -279,7 +279,7 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def tell(*lines: str) -> None:
+def notify_systemd(*lines: str) -> None:
     """Say NAME=value to the systemd that started us (sd_notify(3)), if one did."""
     if place := os.environ.get("NOTIFY_SOCKET"):
         address = f"\0{place[1:]}" if place.startswith("@") else place

@@ -102,7 +102,7 @@ def whole(wish: Wish) -> dict[str, str]:
     }
     service |= _common(wish, stop_s, {"BENCHLAB_STATE": str(wish.state)}) | WITH_CHROMIUM
     unit = {"Description": "BenchLab, storage benchmark campaigns"}
-    return {f"{wish.name}.service": text(unit | _after(wish), service, _wanted(wish))}
+    return {f"{wish.name}.service": text(unit | _after(wish), service, _unit_names(wish))}
 
 
 def split(wish: Wish) -> dict[str, str]:
@@ -127,25 +127,25 @@ def split(wish: Wish) -> dict[str, str]:
         "dynamo": ((*program(), "dynamo_listener"), 15, ALONE),
     }
     secrets = "\n".join(f"{name}:{wish.settings}/{name}" for name in SECRETS)
-    given = {"WorkingDirectory": escape(str(ROOT)), "LoadCredential": secrets}
+    service_values = {"WorkingDirectory": escape(str(ROOT)), "LoadCredential": secrets}
     bound = _after(wish) | {"PartOf": target}
     first = {"Type": "oneshot", "RemainAfterExit": "yes", "ExecStart": command(once)}
-    first |= {**_common(wish, 15, env), **given, **ALONE, "TimeoutStartSec": "10min"}
+    first |= {**_common(wish, 15, env), **service_values, **ALONE, "TimeoutStartSec": "10min"}
     del first["Restart"], first["RestartSec"]
     units = {prepare: text({"Description": "BenchLab: database and static files"} | bound, first)}
     for name, (argv, stop_s, calls) in many.items():
         unit = {"Description": f"BenchLab: {name}", **bound, "Requires": prepare}
         unit["After"] = f"{bound.get('After', '')} {prepare}".strip()
         service = {"Type": "exec", "ExecStart": command(argv), "KillMode": "mixed"}
-        service |= {**_common(wish, stop_s, env), **given, **calls}
+        service |= {**_common(wish, stop_s, env), **service_values, **calls}
         # only where settings ask for it
         if name == "dynamo":
-            asked = '/bin/sh -c "test -n \\"$$BENCHLAB_DYNAMO_LISTEN\\""'
-            service = {"ExecCondition": asked, **service}
+            condition = '/bin/sh -c "test -n \\"$$BENCHLAB_DYNAMO_LISTEN\\""'
+            service = {"ExecCondition": condition, **service}
         units[f"{wish.name}-{name}.service"] = text(unit, service)
     wants = " ".join(f"{wish.name}-{name}.service" for name in many)
-    told = {"Description": "BenchLab, storage benchmark campaigns", "Wants": wants}
-    return units | {target: text(told, {}, _wanted(wish))}
+    unit_values = {"Description": "BenchLab, storage benchmark campaigns", "Wants": wants}
+    return units | {target: text(unit_values, {}, _unit_names(wish))}
 
 
 def _after(wish: Wish) -> dict[str, str]:
@@ -158,7 +158,7 @@ def _after(wish: Wish) -> dict[str, str]:
     }
 
 
-def _wanted(wish: Wish) -> dict[str, str]:
+def _unit_names(wish: Wish) -> dict[str, str]:
     return {"WantedBy": "multi-user.target" if wish.user else "default.target"}
 
 
@@ -166,9 +166,11 @@ def _common(wish: Wish, stop_s: int, env: Mapping[str, str]) -> dict[str, str]:
     """What all services have."""
     # The checkout is not for us to write in, and without compiled modules each start takes twice as long.
     env = {**env, "PYTHONPYCACHEPREFIX": str(wish.state / "compiled")}
-    given = "\n".join(quoted(f"{name}={value}", "%d/" not in value) for name, value in env.items())
+    environment = "\n".join(
+        quoted(f"{name}={value}", "%d/" not in value) for name, value in env.items()
+    )
     service = {
-        "Environment": given,
+        "Environment": environment,
         "EnvironmentFile": f"-{wish.settings}/environment",
         "Restart": "on-failure",
         "RestartSec": "5s",
@@ -195,7 +197,7 @@ def text(
 
 
 def _lines(values: Mapping[str, str]) -> Iterable[str]:
-    return (f"{name}={one}" for name, value in values.items() for one in value.split("\n"))
+    return (f"{name}={line}" for name, value in values.items() for line in value.split("\n"))
 
 
 def command(argv: Sequence[str | Path]) -> str:
@@ -205,8 +207,8 @@ def command(argv: Sequence[str | Path]) -> str:
 
 def quoted(word: str, literal: bool = True) -> str:
     """One word of a list. `literal`: no specifier of systemd is in it."""
-    told = (escape(word) if literal else word).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{told}"' if set(told) & set(" \t'\"\\;") or not told else told
+    escaped = (escape(word) if literal else word).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"' if set(escaped) & set(" \t'\"\\;") or not escaped else escaped
 
 
 def escape(value: str) -> str:

@@ -28,5 +28,5 @@ def end() -> None:
         cursor.execute(f"DROP TABLE {TABLE}")
 
 
-def there() -> bool:
+def is_unfinished() -> bool:
     return TABLE in connection.introspection.table_names()

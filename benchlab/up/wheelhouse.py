@@ -47,11 +47,13 @@ def fill(place: Path, scratch: Path) -> None:
     pip = (*find_pip(scratch), "--python", sys.executable)
     download: Argv = (*pip, "download", "-q", "--no-deps", "--only-binary=:all:", "-d", place)
     lock = {} if INSTALLED else locked((ROOT / "requirements.lock").read_text())
-    wanted = scratch / "wanted.txt"
-    lines = [lock.get(one, "{}=={}".format(*one)) for one in sorted(needed(direct()).items())]
-    wanted.write_text("\n".join(lines) + "\n")
+    requirements = scratch / "wanted.txt"
+    lines = [
+        lock.get(pinned, "{}=={}".format(*pinned)) for pinned in sorted(needed(direct()).items())
+    ]
+    requirements.write_text("\n".join(lines) + "\n")
     hashes = [] if INSTALLED else ["--require-hashes"]
-    call([*download, *hashes, "-r", wanted], scratch)
+    call([*download, *hashes, "-r", requirements], scratch)
     call([*download, UV], scratch)
     if not INSTALLED:
         call([*pip, "wheel", "-q", "--no-deps", "-w", place, ROOT], scratch)
@@ -81,22 +83,22 @@ def direct() -> list[str]:
 def needed(requirements: list[str]) -> dict[str, str]:
     """Name and installed version of all that these lead to on this machine. Raises Trouble for what is missing."""
     versions: dict[str, str] = {}
-    asked: defaultdict[str, set[str]] = defaultdict(set)
+    extras: defaultdict[str, set[str]] = defaultdict(set)
     queue = [Requirement(line) for line in requirements if applies(Requirement(line), {""})]
     while queue:
-        wanted = queue.pop()
-        name = canonicalize_name(wanted.name)
-        new = {"", *wanted.extras} - asked[name]
-        asked[name] |= new
+        name_next = queue.pop()
+        name = canonicalize_name(name_next.name)
+        new = {"", *name_next.extras} - extras[name]
+        extras[name] |= new
         if not new:
             continue
         try:
-            found = metadata.distribution(name)
+            distribution = metadata.distribution(name)
         except metadata.PackageNotFoundError:
             raise Trouble(f"{name} is not installed here: install BenchLab anew.") from None
-        versions[name] = found.version
-        further = map(Requirement, found.requires or [])
-        queue += [one for one in further if applies(one, new)]
+        versions[name] = distribution.version
+        further = map(Requirement, distribution.requires or [])
+        queue += [requirement for requirement in further if applies(requirement, new)]
     return versions
 
 

@@ -64,12 +64,12 @@ def design_of(first: Group, second: Group, builds: Builds, rebuilt: Sequence[flo
 
 
 def _design_of(
-    one: tuple[Group, Sequence[tuple[int, int]]],
+    group_and_builds: tuple[Group, Sequence[tuple[int, int]]],
     other: tuple[Group, Sequence[tuple[int, int]]],
     builds: Builds,
     rebuilt: Sequence[float],
 ) -> Design:
-    (first, of_first), (second, of_second) = one, other
+    (first, of_first), (second, of_second) = group_and_builds, other
     if not (first.measured_here and second.measured_here):
         return design(Order.UNTOLD, rebuilt)
     if of_first == of_second and first.stage == second.stage:

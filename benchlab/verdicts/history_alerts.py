@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from django.db.models import Count, Q, QuerySet
 
 from benchlab.analysis.changes import Unusual
-from benchlab.analysis.finding import Finding as Told
+from benchlab.analysis.finding import Finding as RunFinding
 from benchlab.analysis.finding import Number, Severity
 from benchlab.analysis.formats import rate, share, shown_unit
 from benchlab.campaigns.models import Campaign, Run
@@ -31,7 +31,7 @@ MOST = 200
 CHANGE, STANDS_OUT = "change", "stands_out"
 
 # (run, kind, what is told of it)
-Alert = tuple[int, str, Told]
+Alert = tuple[int, str, RunFinding]
 
 
 def update_alerts(campaign: Campaign) -> None:
@@ -97,9 +97,9 @@ def _alerts(history: History, campaign: Campaign) -> Iterator[Alert]:
         yield steps[-1].first.run, CHANGE, _change_finding(history, steps[-1])
 
 
-def _outlier_finding(history: History, outlier: Unusual) -> Told:
+def _outlier_finding(history: History, outlier: Unusual) -> RunFinding:
     run = history.runs[outlier.at]
-    return Told(
+    return RunFinding(
         f"the {_metric_name(history)} of {_amount_text(history, run.value)} stands out of the "
         f"{outlier.past} runs before it, by {outlier.z:.1f} robust standard deviations",
         Severity.DOUBT,
@@ -109,9 +109,9 @@ def _outlier_finding(history: History, outlier: Unusual) -> Told:
     )
 
 
-def _change_finding(history: History, step: HistoryChange) -> Told:
+def _change_finding(history: History, step: HistoryChange) -> RunFinding:
     before, after = step.change.before, step.change.after
-    return Told(
+    return RunFinding(
         f"from this run on the {_metric_name(history)} is {share(abs(step.change.ratio - 1))} {step.direction}: "
         f"{_amount_text(history, before)} before, {_amount_text(history, after)} in the {step.runs_since} runs since",
         Severity.NOTE,

@@ -17,7 +17,7 @@ import pytest
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import dynamo_player, run_part
-from benchlab.dynamo.models import Binary, Told
+from benchlab.dynamo.models import Binary, ConsoleLines
 from benchlab.engine import tasks as engine
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import credentials, registration
@@ -92,7 +92,7 @@ def test_a_worker_plays_and_the_figures_are_there(here, folder, user, monkeypatc
     )
     assert attempt.meta["console"] == "in BenchLab, through SSH tunnels"
     assert "SHA-256" in attempt.tool_version
-    assert not Told.objects.exists()
+    assert not ConsoleLines.objects.exists()
     assert not list((folder / "s").iterdir())
 
 
@@ -153,7 +153,7 @@ def test_a_killed_worker_costs_the_attempt_and_nothing_is_half_stored(here, fold
     argv = [sys.executable, "-c", WORKER, str(layout.pk)]
     with subprocess.Popen(argv, env=environment()) as worker:
         deadline = time.monotonic() + 60
-        while not Told.objects.filter(lines__contains="record").exists():
+        while not ConsoleLines.objects.filter(lines__contains="record").exists():
             assert time.monotonic() < deadline and worker.poll() is None
             time.sleep(0.2)
         worker.kill()

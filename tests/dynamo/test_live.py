@@ -6,7 +6,7 @@ import pytest
 
 from benchlab.campaigns.models import Workload
 from benchlab.dynamo import dynamo_player, run_part
-from benchlab.dynamo.models import Told
+from benchlab.dynamo.models import ConsoleLines
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt, LiveChunk
@@ -55,4 +55,4 @@ def test_what_we_play_ourselves_is_kept_for_some_seconds(attempt):
     found = run_part.live_figures(attempt)
     assert (found["phase"], found["iops"]) == ("stop", None)
     assert [row["iops"] for row in found["recent"]] == [19.0 - n for n in range(10)]
-    assert Told.objects.get().lines.count("\n") == Told.MAX_LINES
+    assert ConsoleLines.objects.get().lines.count("\n") == ConsoleLines.MAX_LINES

@@ -14,7 +14,7 @@ from agents.dynamo import bundle, icf
 from agents.tools import dynamo as tool
 from benchlab.campaigns.models import Run, Workload
 from benchlab.dynamo import iometer_files, program_check, run_part
-from benchlab.dynamo.models import Binary, Reported, Told
+from benchlab.dynamo.models import Binary, ConsoleLines, Reported
 from benchlab.engine.checks import previews
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts import ssh_access
@@ -228,7 +228,7 @@ def test_results_go_out_as_iometer_writes_them(web, owner, team):
     ios = attempt.measurements.get(name="ios", labels={}).value
     figure = web.get(f"/attempts/{attempt.pk}/latency.json").json()
     assert sum(figure["data"][0]["customdata"]) == ios
-    Told.objects.create(attempt=attempt, lines='{"phase": "record", "iops": 1234.5}\n')
+    ConsoleLines.objects.create(attempt=attempt, lines='{"phase": "record", "iops": 1234.5}\n')
     assert "1.23 k IOPS" in web.get(f"/attempts/{attempt.pk}/now/").content.decode()
 
 

@@ -35,7 +35,7 @@ def test_what_passed_is_left_out_and_what_failed_is_not(tmp_path, processes):
     place, before = tmp_path / "journal", tmp_path / "before"
 
     def run(**more: str) -> str:
-        before.write_text("".join(f"{line}\n" for line in journal.passed(place)))
+        before.write_text("".join(f"{line}\n" for line in journal.read_journal(place)))
         env = (
             os.environ
             | {"PYTHONPATH": str(ROOT), journal.JOURNAL: str(place), journal.BEFORE: str(before)}
@@ -50,9 +50,9 @@ def test_what_passed_is_left_out_and_what_failed_is_not(tmp_path, processes):
         return subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True).stdout
 
     assert "1 failed, 6 passed, 1 error" in run()
-    assert len(journal.passed(place)) == 5
+    assert len(journal.read_journal(place)) == 5
     assert "2 passed" in run(MENDED="1")
-    assert len(journal.passed(place)) == 7
+    assert len(journal.read_journal(place)) == 7
 
 
 def test_a_journal_is_of_its_sources(tmp_path):
@@ -66,12 +66,12 @@ def test_a_journal_is_of_its_sources(tmp_path):
     git("commit", "-qm", "a")
     first = journal.open_for(tmp_path)
     journal.note(first, "tests/test_a.py::test_a", 1.5)
-    assert journal.passed(journal.open_for(tmp_path)) == {"tests/test_a.py::test_a": 1.5}
+    assert journal.read_journal(journal.open_for(tmp_path)) == {"tests/test_a.py::test_a": 1.5}
     (tmp_path / "a").write_text("2")
     second = journal.open_for(tmp_path)
-    assert second != first and not journal.passed(second) and not first.exists()
+    assert second != first and not journal.read_journal(second) and not first.exists()
     journal.note(second, "tests/test_b.py::test_b", 0.1)
-    assert not journal.passed(journal.open_for(tmp_path, anew=True))
+    assert not journal.read_journal(journal.open_for(tmp_path, anew=True))
 
 
 def test_outside_of_git_there_is_one_journal(tmp_path):
@@ -82,4 +82,4 @@ def test_outside_of_git_there_is_one_journal(tmp_path):
 def test_a_line_that_was_cut_short_runs_again(tmp_path):
     place = tmp_path / "full"
     place.write_text("tests/a.py::test[x\ty]\t1.25\ntests/b.py::test_b\t3")
-    assert journal.passed(place) == {"tests/a.py::test[x\ty]": 1.25}
+    assert journal.read_journal(place) == {"tests/a.py::test[x\ty]": 1.25}

@@ -22,7 +22,9 @@ def test_counts_and_times_of_a_report(tmp_path, capsys):
     count, cases = report.read(tmp_path / "report.xml")
     assert str(count) == "1 passed, 2 failed, 1 skipped"
     assert cases[0] == report.Case("tests/agents/test_guard.py", "test_a[x]", 2.5)
-    report.tell([report.Result("one", 30, count, cases), report.Result("two", 10, count, ())])
+    report.print_shares(
+        [report.Result("one", 30, count, cases), report.Result("two", 10, count, ())]
+    )
     said = capsys.readouterr().out
     assert "one: 30 s (75%), 1 passed, 2 failed, 1 skipped" in said
     assert said.index("40.0 s  tests/testing/test_reporting.py::test_c") < said.index("2.5 s  ")

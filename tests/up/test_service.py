@@ -107,7 +107,7 @@ def test_systemd_hears_that_it_is_ready(abstract, tmp_path, monkeypatch):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemds:
         systemds.bind(name.replace("@", "\0", 1) if abstract else name)
         monkeypatch.setenv("NOTIFY_SOCKET", name)
-        supervisor.tell("READY=1", "STATUS=here")
+        supervisor.notify_systemd("READY=1", "STATUS=here")
         assert systemds.recv(100) == b"READY=1\nSTATUS=here"
         assert "NOTIFY_SOCKET" not in database.base_environment(State(tmp_path))
-    supervisor.tell("READY=1")  # nobody listens any more: that is no trouble
+    supervisor.notify_systemd("READY=1")  # nobody listens any more: that is no trouble

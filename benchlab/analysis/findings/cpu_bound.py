@@ -57,5 +57,5 @@ def busiest(run: Run) -> tuple[str, float]:
         for track in run.measured_tracks("cpu.idle")
         if track.device
     }
-    known = {name: value for name, value in busy.items() if not isnan(value)}
-    return max(known.items(), key=lambda pair: pair[1], default=("", float("nan")))
+    measured = {name: value for name, value in busy.items() if not isnan(value)}
+    return max(measured.items(), key=lambda pair: pair[1], default=("", float("nan")))

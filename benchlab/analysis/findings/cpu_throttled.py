@@ -21,13 +21,13 @@ MIN_CPU_STEAL = 0.10
 def applies(run: Run) -> list[Finding]:
     """The host as a whole, else its worst CPU."""
     means = {track.device: track.mean() for track in run.measured_tracks("cpu.steal")}
-    known = {name: mean for name, mean in means.items() if not isnan(mean)}
-    whole = known.pop("", 0.0)
-    worst = max(known, key=lambda name: known[name], default="")
+    measured = {name: mean for name, mean in means.items() if not isnan(mean)}
+    whole = measured.pop("", 0.0)
+    worst = max(measured, key=lambda name: measured[name], default="")
     if whole >= MIN_HOST_STEAL:
         device, mean, whose = "", whole, "the host's CPU time"
-    elif worst and known[worst] >= MIN_CPU_STEAL:
-        device, mean, whose = worst, known[worst], f"the time of {worst}"
+    elif worst and measured[worst] >= MIN_CPU_STEAL:
+        device, mean, whose = worst, measured[worst], f"the time of {worst}"
     else:
         return []
     return [

@@ -65,7 +65,9 @@ def _iops_and_latency(run: Run) -> tuple[float, float] | None:
         ways = [way for way in WAYS if f"{way}iops" in figures]
         pairs = [(figures[f"{way}iops"], figures.get(f"{way}lat.mean")) for way in ways]
     complete = [(i, s) for i, s in pairs if i is not None and s is not None]
-    if len(complete) < len(pairs) or not all(isfinite(one) for pair in complete for one in pair):
+    if len(complete) < len(pairs) or not all(
+        isfinite(number) for pair in complete for number in pair
+    ):
         return None
     iops = sum(i for i, _ in complete)
     busy = sum(i * s for i, s in complete)

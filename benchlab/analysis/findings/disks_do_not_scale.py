@@ -32,11 +32,13 @@ def compares(lines: Sequence[Line]) -> list[Finding]:
 
     One repeat decides nothing; its ratio is told all the same.
     """
-    found = (
+    pairs_compared = (
         _compare_busy_depths(pair.first, pair.second)
         for pair in comparable_pairs(lines, _adds_disks)
     )
-    return [told for one in found if one for told in _describe_scaling(one)]
+    return [
+        finding for scaling in pairs_compared if scaling for finding in _describe_scaling(scaling)
+    ]
 
 
 def _adds_disks(fewer: Line, more: Line) -> bool:
@@ -75,8 +77,8 @@ def _describe_scaling(pair: Pair) -> list[Finding]:
         "more": Number(more, "1", f"disks of {pair.second.name}"),
     }
     did = pair.ratio_sentence("did" if severity == Severity.NOTE else "does")
-    says = f"with {more} disks instead of {fewer}{f' {where}:' if where else ''} {did} ({pair.interval_text()})"
-    return [Finding(says, severity, numbers, about=pair.about, runs=pair.run_ids)]
+    sentence = f"with {more} disks instead of {fewer}{f' {where}:' if where else ''} {did} ({pair.interval_text()})"
+    return [Finding(sentence, severity, numbers, about=pair.about, runs=pair.run_ids)]
 
 
 def _scaling_claim(pair: Pair, most: float) -> tuple[Pair, str, Severity] | None:

@@ -24,28 +24,28 @@ def applies(run: Run) -> list[Finding]:
         # nobody counted beside the tool
         return []
     return [
-        Finding(said, Severity.DOUBT, _counted_bytes(run, said))
-        for said in list(_note_sentences(run))[:1]
+        Finding(sentence, Severity.DOUBT, _counted_bytes(run, sentence))
+        for sentence in list(_note_sentences(run))[:1]
     ]
 
 
 def _note_sentences(run: Run) -> Iterator[str]:
     for note in run.notes.values():
         for begins in BEGINS:
-            _, found, said = note.partition(begins)
-            if found:
-                yield said.rstrip(".")
+            _, separator, rest = note.partition(begins)
+            if separator:
+                yield rest.rstrip(".")
 
 
-def _counted_bytes(run: Run, said: str) -> dict[str, Number]:
+def _counted_bytes(run: Run, sentence: str) -> dict[str, Number]:
     """Of the direction that the sentence is about."""
-    way, done = ("read", "read") if "bytes read" in said else ("write", "written")
-    named = {
-        "dynamo": (f"{way}.bytes", f"{done}, by dynamo"),
-        "kernel": (f"kernel.{way}.bytes", f"{done}, by the kernel"),
+    way, verb = ("read", "read") if "bytes read" in sentence else ("write", "written")
+    names_by_key = {
+        "dynamo": (f"{way}.bytes", f"{verb}, by dynamo"),
+        "kernel": (f"kernel.{way}.bytes", f"{verb}, by the kernel"),
     }
     return {
-        key: Number(run.figures[name], "B", of, figure=name)
-        for key, (name, of) in named.items()
+        key: Number(run.figures[name], "B", value_index, figure=name)
+        for key, (name, value_index) in names_by_key.items()
         if name in run.figures
     }

@@ -25,13 +25,15 @@ def applies(run: Run) -> list[Finding]:
     """Only after a growth, and one for each direction."""
     if not run.stage.startswith("after-"):
         return []
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     for way in BYTES_LABEL:
-        for _, group, one in balances(run, way):
-            new = _idle_new_disks(group, one)
+        for _, group, balance in balances(run, way):
+            new = _idle_new_disks(group, balance)
             if new and group.kind in STAY and group.use == "data":
-                found.setdefault(f"{way} {group.kind}", _describe_extension(way, group, one, new))
-    return list(found.values())
+                findings.setdefault(
+                    f"{way} {group.kind}", _describe_extension(way, group, balance, new)
+                )
+    return list(findings.values())
 
 
 def _idle_new_disks(group: Group, balance: Balance) -> int:
@@ -39,8 +41,8 @@ def _idle_new_disks(group: Group, balance: Balance) -> int:
     if balance.spread not in (Spread.FEW, Spread.UNEVEN):
         return 0
     shares = balance.shares
-    known = [k for k in range(1, len(shares)) if max(shares[-k:]) < LESS * min(shares[:-k])]
-    return max(known, key=lambda k: min(shares[:-k]) - max(shares[-k:]), default=0)
+    idle_counts = [k for k in range(1, len(shares)) if max(shares[-k:]) < LESS * min(shares[:-k])]
+    return max(idle_counts, key=lambda k: min(shares[:-k]) - max(shares[-k:]), default=0)
 
 
 def _describe_extension(way: str, group: Group, balance: Balance, new: int) -> Finding:

@@ -15,37 +15,43 @@ METHOD = "Findings"
 
 def applies(run: Run) -> list[Finding]:
     """One for each use and direction: of several windows the one in which the fewest do it."""
-    found = []
+    findings = []
     for way in BYTES_LABEL:
-        told: dict[Group, list[tuple[str, Balance]]] = {}
-        for window, group, one in balances(run, way):
-            told.setdefault(group, []).append((window, one))
-        for group, parts in told.items():
-            few = [(window, one) for window, one in parts if one.spread == Spread.FEW]
+        balances_by_group: dict[Group, list[tuple[str, Balance]]] = {}
+        for window, group, balance in balances(run, way):
+            balances_by_group.setdefault(group, []).append((window, balance))
+        for group, parts in balances_by_group.items():
+            few = [
+                (window, part_balance)
+                for window, part_balance in parts
+                if part_balance.spread == Spread.FEW
+            ]
             if few:
-                found.append(_describe_few_members(way, group, few, len(parts)))
-    return found
+                findings.append(_describe_few_members(way, group, few, len(parts)))
+    return findings
 
 
 def _describe_few_members(
-    way: str, group: Group, few: list[tuple[str, Balance]], of: int
+    way: str, group: Group, few: list[tuple[str, Balance]], total: int
 ) -> Finding:
-    window, one = min(few, key=lambda pair: (len(pair[1].doers), -_carried_share(pair[1])))
-    doers = tuple(group.names[index] for index in one.doers)
-    says = (
-        f"{len(doers)} of {len(group.names)} disks ({group.kind}, {group.use}) carry {share(_carried_share(one))}"
+    window, balance = min(few, key=lambda pair: (len(pair[1].doers), -_carried_share(pair[1])))
+    doers = tuple(group.names[index] for index in balance.doers)
+    sentence = (
+        f"{len(doers)} of {len(group.names)} disks ({group.kind}, {group.use}) carry {share(_carried_share(balance))}"
         f" of the {BYTES_LABEL[way]}: {join_names(doers)}"
     )
-    if of > 1:
-        says += f"; so in {len(few)} of {of} windows, this is of {window}"
-    elif one.averaged:
-        says += "; by a single report" if one.windows == 1 else f"; by {one.windows} samples"
+    if total > 1:
+        sentence += f"; so in {len(few)} of {total} windows, this is of {window}"
+    elif balance.averaged:
+        sentence += (
+            "; by a single report" if balance.windows == 1 else f"; by {balance.windows} samples"
+        )
     return Finding(
-        says,
+        sentence,
         Severity.LIMIT,
         {
             "share": Number(
-                _carried_share(one),
+                _carried_share(balance),
                 "1",
                 f"{BYTES_LABEL[way]}, by {join_names(doers)}",
                 metric=f"{way}.bandwidth",

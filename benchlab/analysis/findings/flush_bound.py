@@ -25,15 +25,18 @@ def applies(run: Run) -> list[Finding]:
     """One of a run: of several windows the one in which most disks do."""
     best: tuple[int, float, str, dict[str, Flushes]] | None = None
     for window, part in measured_parts(run):
-        found = {
-            name: one
-            for name, one in _disk_flushes(part)
-            if one.writes >= LEAST and one.share >= MOST
+        flushes_by_disk = {
+            name: disk_flushes
+            for name, disk_flushes in _disk_flushes(part)
+            if disk_flushes.writes >= LEAST and disk_flushes.share >= MOST
         }
-        if found:
-            rank = (len(found), max(one.share for one in found.values()))
+        if flushes_by_disk:
+            rank = (
+                len(flushes_by_disk),
+                max(disk_flushes.share for disk_flushes in flushes_by_disk.values()),
+            )
             if best is None or rank > best[:2]:
-                best = (*rank, window if len(measured_parts(run)) > 1 else "", found)
+                best = (*rank, window if len(measured_parts(run)) > 1 else "", flushes_by_disk)
     return [] if best is None else [_describe_flushes(best[2], best[3], len(active_disks(run)))]
 
 
@@ -47,24 +50,28 @@ def _disk_flushes(part: Run) -> Iterator[tuple[str, Flushes]]:
         writes, moved, counted = (column.get(name, float("nan")) for column in columns)
         device = part.devices.get(name)
         block = (device.logical_block if device else None) or SECTOR
-        if (one := flushes(writes, moved, counted, block)) is not None:
-            yield name, one
+        if (disk_flushes := flushes(writes, moved, counted, block)) is not None:
+            yield name, disk_flushes
 
 
-def _describe_flushes(window: str, found: dict[str, Flushes], of: int) -> Finding:
-    name = max(found, key=lambda one: found[one].share)
-    one = found[name]
-    many = f"; {len(found)} of {of} disks got mostly flushes" if of > 1 else ""
+def _describe_flushes(window: str, flushes_by_disk: dict[str, Flushes], total: int) -> Finding:
+    name = max(flushes_by_disk, key=lambda disk_name: flushes_by_disk[disk_name].share)
+    disk_flushes = flushes_by_disk[name]
+    many = f"; {len(flushes_by_disk)} of {total} disks got mostly flushes" if total > 1 else ""
     return Finding(
-        f"At least {share(one.share)} of the {one.writes:.0f} writes a second on {name}"
+        f"At least {share(disk_flushes.share)} of the {disk_flushes.writes:.0f} writes a second on {name}"
         f"{f' in {window}' if window else ''} were flushes, which move no bytes{many}",
         Severity.LIMIT,
         {
             "share": Number(
-                one.share, "1", f"flushes of the writes on {name}", device=name, metric="write.iops"
+                disk_flushes.share,
+                "1",
+                f"flushes of the writes on {name}",
+                device=name,
+                metric="write.iops",
             ),
             "writes": Number(
-                one.writes, "op/s", f"writes on {name}", device=name, metric="write.iops"
+                disk_flushes.writes, "op/s", f"writes on {name}", device=name, metric="write.iops"
             ),
         },
         about="flushes",

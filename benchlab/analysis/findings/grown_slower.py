@@ -30,7 +30,9 @@ AFTER = "after-"
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """Of one repeat each the ratio is told where it is below 1."""
     return [
-        found for pair in comparable_pairs(lines, _is_grown) if (found := _describe_growth(pair))
+        finding
+        for pair in comparable_pairs(lines, _is_grown)
+        if (finding := _describe_growth(pair))
     ]
 
 
@@ -57,23 +59,23 @@ def _describe_growth(pair: Pair) -> Finding | None:
         and (verdict := pair.certain_verdict())
         and verdict.conclusion == Conclusion.SLOWER
     ):
-        says = f"after its growth it is slower than {than}: {pair.ratio_sentence()}"
+        sentence = f"after its growth it is slower than {than}: {pair.ratio_sentence()}"
     elif slower:
         where, pair = depths_text(slower), pair.at_worst_of(slower)
-        says = " ".join(filter(None, [f"after its growth it is slower than {than}", where]))
-        says = f"{says}: {pair.ratio_sentence()}"
+        sentence = " ".join(filter(None, [f"after its growth it is slower than {than}", where]))
+        sentence = f"{sentence}: {pair.ratio_sentence()}"
     elif pair.single and pair.overall.ratio < 1:
-        says, severity = (
+        sentence, severity = (
             f"whether it is slower than {than} is open: {pair.ratio_sentence('did')}",
             Severity.NOTE,
         )
     else:
         return None
-    says, numbers = f"{says} ({pair.interval_text()})", pair.ratio_numbers()
+    sentence, numbers = f"{sentence} ({pair.interval_text()})", pair.ratio_numbers()
     if cpu := _busiest_cpu(pair.second.runs, max(pair.comparison.points)):
-        says += f"; meanwhile its busiest CPU was {share(cpu.value)} busy"
+        sentence += f"; meanwhile its busiest CPU was {share(cpu.value)} busy"
         numbers["cpu"] = cpu
-    return Finding(says, severity, numbers, about=pair.about, runs=pair.run_ids)
+    return Finding(sentence, severity, numbers, about=pair.about, runs=pair.run_ids)
 
 
 def _busiest_cpu(runs: Sequence[Run], deepest: int) -> Number | None:

@@ -15,13 +15,15 @@ METHOD = "Findings"
 
 def applies(run: Run) -> list[Finding]:
     """One for each use and direction, of the first window in which they do."""
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     for way in BYTES_LABEL:
-        for _, group, one in balances(run, way):
-            if one.spread == Spread.IN_TURN:
+        for _, group, balance in balances(run, way):
+            if balance.spread == Spread.IN_TURN:
                 about = f"{way} {group.kind} {group.use}"
-                found.setdefault(about, _describe_turns(way, about, group.names, one.windows))
-    return list(found.values())
+                findings.setdefault(
+                    about, _describe_turns(way, about, group.names, balance.windows)
+                )
+    return list(findings.values())
 
 
 def _describe_turns(way: str, about: str, members: tuple[str, ...], windows: int) -> Finding:

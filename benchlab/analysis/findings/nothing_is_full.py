@@ -29,7 +29,7 @@ def applies(run: Run) -> list[Finding]:
         return []
     moved = [run.total_rate(f"{way}.bandwidth", members) for way in ("read", "write")]
     core, own = busiest(run)[1], own_thread(run)
-    if any(one is None for one in moved) or sum(one or 0.0 for one in moved) < LEAST:
+    if any(amount is None for amount in moved) or sum(amount or 0.0 for amount in moved) < LEAST:
         return []
     if core >= BUSY or (own is not None and own >= BUSY):
         return []

@@ -35,13 +35,13 @@ def applies(run: Run) -> list[Finding]:
     way = _single_direction(run)
     if way is None or not _stacks.quiet(run) or _resyncs(run):
         return []
-    asked = _stacks.tool_rate(run, way)
-    if not asked or asked < LEAST:
+    tool_rate = _stacks.tool_rate(run, way)
+    if not tool_rate or tool_rate < LEAST:
         return []
     return [
-        *_opposite_direction(run, way, asked),
-        *_more_than_requested(run, way, asked),
-        *_before_start(run, asked),
+        *_opposite_direction(run, way, tool_rate),
+        *_more_than_requested(run, way, tool_rate),
+        *_before_start(run, tool_rate),
     ]
 
 
@@ -61,24 +61,24 @@ def _resyncs(run: Run) -> bool:
     return bool(run.meta.get("during")) or any(np.nansum(track.values) > 0 for track in tracks)
 
 
-def _opposite_direction(run: Run, way: str, asked: float) -> list[Finding]:
+def _opposite_direction(run: Run, way: str, tool_rate: float) -> list[Finding]:
     other = OTHER[way]
-    given = _disk_rate(run, other)
-    if given is None or given < max(STRAYS * asked, LEAST):
+    disk_rate = _disk_rate(run, other)
+    if disk_rate is None or disk_rate < max(STRAYS * tool_rate, LEAST):
         return []
-    said = "wrote" if way == "write" else "read"
+    verb = "wrote" if way == "write" else "read"
     did = "read" if other == "read" else "written"
     return [
         Finding(
-            f"{rate(given)} were {did} on {join_names(_stacks.active_disks(run))} while the tool only {said} "
-            f"({rate(asked)}){_explain_other_io(run, other)}",
+            f"{rate(disk_rate)} were {did} on {join_names(_stacks.active_disks(run))} while the tool only {verb} "
+            f"({rate(tool_rate)}){_explain_other_io(run, other)}",
             Severity.DOUBT,
             {
                 "disks": Number(
-                    given, "B/s", f"{other}, by the disks", metric=f"{other}.bandwidth"
+                    disk_rate, "B/s", f"{other}, by the disks", metric=f"{other}.bandwidth"
                 ),
                 "tool": Number(
-                    asked, "B/s", f"{way}, by the tool", figure=_stacks.tool_figure(run, way)
+                    tool_rate, "B/s", f"{way}, by the tool", figure=_stacks.tool_figure(run, way)
                 ),
             },
             about=other,
@@ -99,21 +99,23 @@ def _explain_other_io(run: Run, way: str) -> str:
     return ", and no layer does that"
 
 
-def _more_than_requested(run: Run, way: str, asked: float) -> list[Finding]:
+def _more_than_requested(run: Run, way: str, tool_rate: float) -> list[Finding]:
     if not _stacks.straight(run):
         return []
-    given = _disk_rate(run, way)
-    if given is None or given < MORE * asked:
+    disk_rate = _disk_rate(run, way)
+    if disk_rate is None or disk_rate < MORE * tool_rate:
         return []
     return [
         Finding(
-            f"the disks {'wrote' if way == 'write' else 'read'} {rate(given)}, {times_text(given / asked)} the "
-            f"{rate(asked)} of the tool, and no layer adds to it",
+            f"the disks {'wrote' if way == 'write' else 'read'} {rate(disk_rate)}, "
+            f"{times_text(disk_rate / tool_rate)} the {rate(tool_rate)} of the tool, and no layer adds to it",
             Severity.DOUBT,
             {
-                "disks": Number(given, "B/s", f"{way}, by the disks", metric=f"{way}.bandwidth"),
+                "disks": Number(
+                    disk_rate, "B/s", f"{way}, by the disks", metric=f"{way}.bandwidth"
+                ),
                 "tool": Number(
-                    asked, "B/s", f"{way}, by the tool", figure=_stacks.tool_figure(run, way)
+                    tool_rate, "B/s", f"{way}, by the tool", figure=_stacks.tool_figure(run, way)
                 ),
             },
             about=way,
@@ -129,7 +131,7 @@ def _disk_rate(run: Run, way: str) -> float | None:
     return run.total_rate(f"{way}.bandwidth", disks)
 
 
-def _before_start(run: Run, asked: float) -> list[Finding]:
+def _before_start(run: Run, tool_rate: float) -> list[Finding]:
     """On disks without a file system, which nothing is laid out on."""
     begin = min((window.start for window in run.windows), default=0.0)
     if begin <= NEAR or not _stacks.straight(run):
@@ -137,20 +139,20 @@ def _before_start(run: Run, asked: float) -> list[Finding]:
     total, seconds = 0.0, 0.0
     for way in OTHER:
         for name in _stacks.active_disks(run):
-            for one in (
+            for device in (
                 track
                 for track in run.tracks
                 if (track.device, track.metric) == (name, f"{way}.bandwidth")
             ):
                 ends, spans = (
-                    np.asarray(one.times, dtype=float),
-                    np.asarray(one.spans(), dtype=float),
+                    np.asarray(device.times, dtype=float),
+                    np.asarray(device.spans(), dtype=float),
                 )
-                values = np.asarray(one.values, dtype=float)
+                values = np.asarray(device.values, dtype=float)
                 early = (ends <= begin) & np.isfinite(values)
                 total += float((values * spans)[early].sum())
                 seconds = max(seconds, float(spans[early].sum()))
-    if seconds <= 0 or total / seconds < max(STRAYS * asked, LEAST):
+    if seconds <= 0 or total / seconds < max(STRAYS * tool_rate, LEAST):
         return []
     return [
         Finding(
@@ -159,7 +161,7 @@ def _before_start(run: Run, asked: float) -> list[Finding]:
             Severity.DOUBT,
             {
                 "before": Number(total / seconds, "B/s", "by the disks, before the tool began"),
-                "tool": Number(asked, "B/s", "by the tool"),
+                "tool": Number(tool_rate, "B/s", "by the tool"),
             },
             about="before",
         )

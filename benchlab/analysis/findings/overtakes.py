@@ -23,15 +23,15 @@ APART = 1.05
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """By the verdicts of the depths. Of one repeat each only the ratios are told."""
     held = (compare_lines(first, second) for first, second in combinations(lines, 2))
-    return [found for one in held if one and (found := _describe_crossing(one))]
+    return [finding for crossing in held if crossing and (finding := _describe_crossing(crossing))]
 
 
 def _describe_crossing(pair: Pair) -> Finding | None:
     ratios = {depth: point.ratio for depth, point in pair.comparison.points.items()}
     if pair.overall.conclusion == Conclusion.OVERTAKES:
-        says = {depth: point.conclusion for depth, point in pair.comparison.points.items()}
-        ahead = [depth for depth in ratios if says[depth] == Conclusion.FASTER]
-        behind = [depth for depth in ratios if says[depth] == Conclusion.SLOWER]
+        conclusions = {depth: point.conclusion for depth, point in pair.comparison.points.items()}
+        ahead = [depth for depth in ratios if conclusions[depth] == Conclusion.FASTER]
+        behind = [depth for depth in ratios if conclusions[depth] == Conclusion.SLOWER]
     elif pair.overall.repeats[1] == 1:
         ahead = [depth for depth, ratio in ratios.items() if ratio >= APART]
         behind = [depth for depth, ratio in ratios.items() if ratio <= 1 / APART]

@@ -31,7 +31,7 @@ def applies(run: Run) -> list[Finding]:
     """Of several windows the dearest. Not while an array resyncs, which reads them all."""
     if not only_writes(run) or is_resyncing(run):
         return []
-    found = []
+    findings = []
     for layer in run.layers:
         if not _parity_disks(layer) or len(layer.uses.get("data", ())) < 2:
             continue
@@ -41,10 +41,10 @@ def applies(run: Run) -> list[Finding]:
             if (cost := _parity_cost(part, window, run, layer))
         ]
         if costs:
-            found.append(
+            findings.append(
                 _describe_parity(layer, *max(costs, key=lambda cost: (cost[1] + cost[2]) / cost[0]))
             )
-    return found
+    return findings
 
 
 def _parity_disks(layer: Layer) -> int:

@@ -24,7 +24,7 @@ RATINGS = (
 
 def applies(run: Run) -> list[Finding]:
     """By the kernel's count of each disk; where nobody watched them, by the tool's over all of them."""
-    return [one for rating in RATINGS for one in _rating_reached(run, *rating)]
+    return [finding for rating in RATINGS for finding in _rating_reached(run, *rating)]
 
 
 def _rating_reached(run: Run, what: str, field: str, metric: str, unit: str) -> list[Finding]:
@@ -35,8 +35,8 @@ def _rating_reached(run: Run, what: str, field: str, metric: str, unit: str) -> 
     }
     if not rated:
         return []
-    done = _disk_totals(run, metric, _disks_near_rating(run, metric, rated))
-    full = {name: rate_ for name, rate_ in done.items() if rate_ >= REACHED * rated[name]}
+    totals = _disk_totals(run, metric, _disks_near_rating(run, metric, rated))
+    full = {name: rate_ for name, rate_ in totals.items() if rate_ >= REACHED * rated[name]}
     if full:
         return [_describe_rating(what, unit, metric, full, rated)]
     watched = any(track.device in rated for track in run.tracks)
@@ -58,18 +58,21 @@ def _disks_near_rating(run: Run, metric: str, rated: Mapping[str, float]) -> tup
 
 def _disk_totals(run: Run, metric: str, disks: tuple[str, ...]) -> dict[str, float]:
     """Reads and writes of each disk that was watched, a second."""
-    found: dict[str, list[float]] = {}
+    totals: dict[str, list[float]] = {}
     for way in ("read", "write"):
         for track in run.measured_tracks(f"{way}.{metric}", disks):
-            found.setdefault(track.device, []).append(track.mean())
-    return {name: sum(ways) for name, ways in found.items() if len(ways) == 2}
+            totals.setdefault(track.device, []).append(track.mean())
+    return {name: sum(ways) for name, ways in totals.items() if len(ways) == 2}
 
 
 def _describe_rating(
     what: str, unit: str, metric: str, full: dict[str, float], rated: dict[str, float]
 ) -> Finding:
     which = tuple(full)
-    mean, limit = sum(full.values()) / len(full), sum(rated[one] for one in which) / len(full)
+    mean, limit = (
+        sum(full.values()) / len(full),
+        sum(rated[disk_name] for disk_name in which) / len(full),
+    )
     each = " each" if len(which) > 1 else ""
     return Finding(
         f"{join_names(which)} did {rate(mean, unit)}{each}, {share(mean / limit)} of the {rate(limit, unit)} that "
@@ -91,8 +94,8 @@ def _rating_by_tool(
 ) -> list[Finding]:
     counted, limit = run.figures.get(metric), sum(rated.values())
     once = _stacks.quiet(run) and _stacks.copies(run) == 1
-    known = once and len(rated) == len(_stacks.active_disks(run))
-    if not counted or not known or not REACHED * limit <= counted <= limit / REACHED:
+    all_rated = once and len(rated) == len(_stacks.active_disks(run))
+    if not counted or not all_rated or not REACHED * limit <= counted <= limit / REACHED:
         return []
     return [
         Finding(

@@ -27,10 +27,10 @@ ENOUGH = 3
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """Of each line and rating. One repeat decides nothing; at which depth it was seen is told all the same."""
-    told = (
+    described = (
         _describe_rated_depth(line, figure) for line in lines for figure in ("iops", "bandwidth")
     )
-    return [found for found in told if found]
+    return [finding for finding in described if finding]
 
 
 def _describe_rated_depth(line: Line, figure: str) -> Finding | None:
@@ -49,13 +49,13 @@ def _describe_rated_depth(line: Line, figure: str) -> Finding | None:
         return None
     value = float(np.exp(np.log(sweep[depth]).mean()))
     disks = len(_rated_disks(line))
-    says = (
+    sentence = (
         f"{line.name} reaches what its {f'{disks} disks are' if disks > 1 else 'disk is'} rated for"
         f" at {depth} outstanding: {figure_amount(value, figure)} of {figure_amount(rated, figure)}"
     )
     runs = [run for run in line.runs if run.access.outstanding == depth and figure in run.figures]
     return Finding(
-        says + (" (one repeat: not decided)" if single else ""),
+        sentence + (" (one repeat: not decided)" if single else ""),
         Severity.LIMIT if not single else Severity.NOTE,
         {
             "reached": Number(
@@ -74,14 +74,14 @@ def _describe_rated_depth(line: Line, figure: str) -> Finding | None:
 
 def _rated_disks(line: Line) -> tuple[Device, ...]:
     """Those that hold data; () where one of them is not known."""
-    wanted, known = data_disks(line), line.runs[0].devices
-    return tuple(known[name] for name in wanted) if known.keys() >= set(wanted) else ()
+    disk_names, devices = data_disks(line), line.runs[0].devices
+    return tuple(devices[name] for name in disk_names) if devices.keys() >= set(disk_names) else ()
 
 
 def _total_rating(line: Line, figure: str) -> float:
     """0 where a disk's is not known."""
-    told = [d.rated_iops if figure == "iops" else d.rated_bandwidth for d in _rated_disks(line)]
-    return sum(one for one in told if one) if told and all(told) else 0.0
+    ratings = [d.rated_iops if figure == "iops" else d.rated_bandwidth for d in _rated_disks(line)]
+    return sum(rating for rating in ratings if rating) if ratings and all(ratings) else 0.0
 
 
 def _lower_bounds(sweep: dict[int, list[float]]) -> dict[int, float]:

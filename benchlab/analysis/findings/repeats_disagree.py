@@ -26,7 +26,7 @@ WITHIN = 0.05
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """Of each line, over all of its sweep; twofold is told always, below 10 % never (benchlab.analysis.repeats)."""
-    return [found for line in lines if (found := _describe_disagreement(line))]
+    return [finding for line in lines if (finding := _describe_disagreement(line))]
 
 
 def _describe_disagreement(line: Line) -> Finding | None:
@@ -35,22 +35,24 @@ def _describe_disagreement(line: Line) -> Finding | None:
         return None
     sweep = sorted(line.sweep_values(figure).items())
     apart = disagreement_ratios([list(cell.values()) for _, cell in sweep])
-    found = {depth: ratio for (depth, _), ratio in zip(sweep, apart, strict=True) if ratio}
-    if not found:
+    ratios = {depth: ratio for (depth, _), ratio in zip(sweep, apart, strict=True) if ratio}
+    if not ratios:
         return None
-    worst = max(found, key=lambda depth: found[depth])
+    worst = max(ratios, key=lambda depth: ratios[depth])
     values = dict(sweep)[worst].values()
-    runs = [run.run for run in line.runs if run.run and (run.access.outstanding or 0) in found]
+    runs = [run.run for run in line.runs if run.run and (run.access.outstanding or 0) in ratios]
     low, high = min(values), max(values)
-    told = f"{figure_amount(low, figure)} to {figure_amount(high, figure)}"
-    where = " ".join(filter(None, ["repeats of", line.name, depths_text(sorted(found))]))
+    range_text = f"{figure_amount(low, figure)} to {figure_amount(high, figure)}"
+    where = " ".join(filter(None, ["repeats of", line.name, depths_text(sorted(ratios))]))
     if low <= 0:
-        told = f"{told}: one of them did nothing"
+        range_text = f"{range_text}: one of them did nothing"
     else:
-        told = f"{'up to ' if len(found) > 1 else ''}{times_text(found[worst])} ({told})"
+        range_text = (
+            f"{'up to ' if len(ratios) > 1 else ''}{times_text(ratios[worst])} ({range_text})"
+        )
     needed = repeats_to_agree([list(cell.values()) for _, cell in sweep], WITHIN)
     return Finding(
-        f"{where} differ {told}",
+        f"{where} differ {range_text}",
         Severity.DOUBT,
         {
             **_needed_repeats(needed),

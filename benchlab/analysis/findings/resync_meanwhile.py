@@ -29,19 +29,23 @@ def _recorded_work(run: Run) -> list[Finding]:
     """Findings of what the engine saw at the run's two ends: it measured during that on purpose."""
     during = run.meta.get("during") or {}
     started = during.get("start") or ()
-    ended = {one.get("says"): one.get("done") for one in during.get("end") or ()}
-    found = []
-    for one in started:
-        says, done, then = str(one.get("says", "")), one.get("done"), ended.get(one.get("says"))
-        if not says or not isinstance(done, int | float):
+    ended = {entry.get("says"): entry.get("done") for entry in during.get("end") or ()}
+    work = []
+    for entry in started:
+        description, progress, then = (
+            str(entry.get("says", "")),
+            entry.get("done"),
+            ended.get(entry.get("says")),
+        )
+        if not description or not isinstance(progress, int | float):
             continue
-        numbers = {"start": Number(done, "1", f"{says}, done at the start")}
-        words = f"{says} went on while it measured, from {share(done)} done"
+        numbers = {"start": Number(progress, "1", f"{description}, done at the start")}
+        words = f"{description} went on while it measured, from {share(progress)} done"
         if isinstance(then, int | float):
-            numbers["end"] = Number(then, "1", f"{says}, done at the end")
+            numbers["end"] = Number(then, "1", f"{description}, done at the end")
             words += f" to {share(then)}"
-        found.append(Finding(words, Severity.NOTE, numbers, about=says))
-    return found
+        work.append(Finding(words, Severity.NOTE, numbers, about=description))
+    return work
 
 
 def _resynced_arrays(run: Run) -> list[Finding]:
@@ -49,7 +53,7 @@ def _resynced_arrays(run: Run) -> list[Finding]:
     if run.meta.get("during"):
         return []
     ours = any(layer.kind == "md" for layer in run.layers)
-    found = []
+    arrays = []
     for track in run.measured_tracks("sync.bandwidth"):
         values = np.asarray(track.values, dtype=float)
         going = np.isfinite(values) & (values > 0)
@@ -61,7 +65,7 @@ def _resynced_arrays(run: Run) -> list[Finding]:
             float(spans.sum()),
             float(values[going].mean()),
         )
-        found.append(
+        arrays.append(
             Finding(
                 f"{track.device} was resynced, reshaped or checked at {rate(speed)} for {seconds:.0f} s of the "
                 f"{whole:.0f} s that it measured",
@@ -79,7 +83,7 @@ def _resynced_arrays(run: Run) -> list[Finding]:
                 about=track.device,
             )
         )
-    return found
+    return arrays
 
 
 def _active_seconds(track: Track, going: NDArray[np.bool_]) -> float:
@@ -121,7 +125,7 @@ def _discards_requested(run: Run) -> bool:
 
 
 def _layer_discards(layer: Layer) -> bool:
-    told = layer.options.get("autotrim") or (
+    discard_option = layer.options.get("autotrim") or (
         layer.kind == "bcache" and layer.options.get("discard")
     )
-    return bool(told) or "discard" in (layer.options.get("mount_options") or ())
+    return bool(discard_option) or "discard" in (layer.options.get("mount_options") or ())

@@ -52,8 +52,8 @@ def _warm_up_part(pace: Pace) -> WarmUp | None:
     """The first part that stands out most, of those by which the mean is off."""
     if pace.values.size < FEWEST or float(np.median(pace.values)) <= 0:
         return None
-    found = [one for end in _biased_lengths(pace) if (one := _split_at(pace, end))]
-    best = max(found, key=lambda one: one.z, default=None)
+    splits = [split for end in _biased_lengths(pace) if (split := _split_at(pace, end))]
+    best = max(splits, key=lambda split: split.z, default=None)
     if best is None or best.z < SURE:
         return None
     exact = _split_at(pace, _best_split(pace.values))
@@ -105,11 +105,13 @@ def _widened(rest: Array, noise: float) -> float:
     bias in short series; where the series is short beside that time, it is not known well, and taken for longer.
     """
     cut = np.clip(rest, -3 * noise, 3 * noise)
-    told = _correlations(cut - cut.mean())
-    times = np.maximum(1, 1 + 2 * np.cumsum(told + 1 / rest.size))
+    correlations = _correlations(cut - cut.mean())
+    times = np.maximum(1, 1 + 2 * np.cumsum(correlations + 1 / rest.size))
     within = np.arange(1, times.size + 1) < WINDOW * times
     stop = int(np.argmin(within)) if not within.all() else times.size - 1
-    first = max(0.0, min(MOST_ALIKE, float(told[0]) + (1 + 4 * float(told[0])) / rest.size))
+    first = max(
+        0.0, min(MOST_ALIKE, float(correlations[0]) + (1 + 4 * float(correlations[0])) / rest.size)
+    )
     time = max(1.0, float(times[stop]), (1 + first) / (1 - first))
     return time * (1 + SHORT * time / rest.size)
 
@@ -118,16 +120,16 @@ def _correlations(values: Array) -> Array:
     """Of lags 1 to half of the series; none of one that does not change."""
     spectrum = np.fft.rfft(values, 2 * values.size)
     powers = np.fft.irfft(spectrum * np.conj(spectrum))[: values.size // 2 + 1]
-    found: Array = powers[1:] / powers[0] if powers[0] > 0 else np.zeros(values.size // 2)
-    return found
+    correlations: Array = powers[1:] / powers[0] if powers[0] > 0 else np.zeros(values.size // 2)
+    return correlations
 
 
 def _describe_warm_up(pace: Pace, warm_up: WarmUp) -> Finding:
     faster = "above" if warm_up.level > warm_up.rest else "below"
     difference = share(abs(warm_up.level / warm_up.rest - 1))
-    of = "" if pace.only_window else f" of {pace.window}"
+    window_text = "" if pace.only_window else f" of {pace.window}"
     return Finding(
-        f"the first {warm_up.seconds:.0f} s{of} of {pace.duration_s:.0f} s were {difference} "
+        f"the first {warm_up.seconds:.0f} s{window_text} of {pace.duration_s:.0f} s were {difference} "
         f"{faster} the rest ({rate(warm_up.level, pace.unit)}, then {rate(warm_up.rest, pace.unit)}): "
         f"the mean is off by {share(abs(warm_up.off))}",
         Severity.DOUBT,

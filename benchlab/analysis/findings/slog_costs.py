@@ -24,7 +24,9 @@ LOG = ("log",)
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """Findings where nothing but the log device differs. Of one repeat each only the ratio is told."""
-    return [found for pair in comparable_pairs(lines, _adds_log) if (found := _describe_log(pair))]
+    return [
+        finding for pair in comparable_pairs(lines, _adds_log) if (finding := _describe_log(pair))
+    ]
 
 
 def _adds_log(without: Line, with_: Line) -> bool:
@@ -39,18 +41,18 @@ def _describe_log(pair: Pair) -> Finding | None:
     severity = Severity.NOTE
     if pair.unanimous and (verdict := pair.certain_verdict()):
         slower = verdict.conclusion == Conclusion.SLOWER
-        says = f"the log device {'costs' if slower else 'gains'}: {pair.ratio_sentence()}"
+        sentence = f"the log device {'costs' if slower else 'gains'}: {pair.ratio_sentence()}"
         severity = Severity.LIMIT if slower else Severity.NOTE
     elif costs or gains:
-        told = [("costs", costs), ("gains", gains)]
-        where = " and ".join(f"{verb} {depths_text(some)}" for verb, some in told if some)
+        sides = [("costs", costs), ("gains", gains)]
+        where = " and ".join(f"{verb} {depths_text(some)}" for verb, some in sides if some)
         severity = Severity.LIMIT if costs else Severity.NOTE
         pair = pair.at_worst_of(costs or gains)
-        says = f"the log device {where}: {pair.ratio_sentence()}"
+        sentence = f"the log device {where}: {pair.ratio_sentence()}"
     elif pair.single:
-        says = f"whether the log device pays is open: {pair.ratio_sentence('did')}"
+        sentence = f"whether the log device pays is open: {pair.ratio_sentence('did')}"
     elif pair.overall.conclusion == Conclusion.NONE and not pair.any_decided:
-        says = f"the log device makes no difference: {pair.ratio_sentence()}"
+        sentence = f"the log device makes no difference: {pair.ratio_sentence()}"
     else:
         return None
-    return pair.finding(says, severity)
+    return pair.finding(sentence, severity)

@@ -62,14 +62,14 @@ def _requested_block(run: Run) -> list[Finding]:
     block = run.access.block
     if not (block and run.access.writes and run.access.direct) or not run.layers:
         return []
-    passed = all(_passes_on(layer) for layer in run.layers)
+    reaches_disks = all(_passes_on(layer) for layer in run.layers)
     physical = {
         name: run.devices[name].physical_block or 0
         for name in active_disks(run)
         if name in run.devices
     }
     large = tuple(name for name, size in physical.items() if size > block)
-    if not passed or not large:
+    if not reaches_disks or not large:
         return []
     size = physical[large[0]]
     return [

@@ -37,9 +37,9 @@ LEAST = 1.5
 def compares(lines: Sequence[Line]) -> list[Finding]:
     """ZFS's sync=disabled, no barriers, no flushes, writes that are not synced; all else must be alike."""
     return [
-        found
+        finding
         for pair in comparable_pairs(lines, _loosens, SYNCS)
-        if (found := _describe_loosening(pair))
+        if (finding := _describe_loosening(pair))
     ]
 
 
@@ -55,13 +55,13 @@ def _loosens(safe: Line, loose: Line) -> bool:
 
 def _certain_flags(safe: Line, loose: Line) -> list[bool]:
     """Of a flag that only a host or a tool tells both must be told: not told is no opposite."""
-    found = []
+    flags = []
     more = _loose_settings(loose) - _loose_settings(safe)
     if NO_FLUSHES_WORDS in more:
-        found.append(_write_caches(safe) == {FLUSHES})
+        flags.append(_write_caches(safe) == {FLUSHES})
     if UNSYNCED in more:
-        found.append(safe.runs[0].access.synced is True)
-    return found
+        flags.append(safe.runs[0].access.synced is True)
+    return flags
 
 
 NO_FLUSHES_WORDS = "a write cache that gets no flushes"
@@ -70,22 +70,24 @@ UNSYNCED = "writes that are not synced"
 
 def _loose_settings(line: Line) -> set[str]:
     """In words, what of it makes writes less safe."""
-    found = {"sync=disabled" for layer in line.layers if layer.options.get("sync") == "disabled"}
-    found |= {
+    settings = {"sync=disabled" for layer in line.layers if layer.options.get("sync") == "disabled"}
+    settings |= {
         "no write barriers"
         for layer in line.layers
         if set(_mount_options(layer)) & set(NO_BARRIERS)
     }
     if _write_caches(line) == {NO_FLUSHES}:
-        found.add(NO_FLUSHES_WORDS)
+        settings.add(NO_FLUSHES_WORDS)
     if line.runs[0].access.synced is False:
-        found.add(UNSYNCED)
-    return found
+        settings.add(UNSYNCED)
+    return settings
 
 
 def _mount_options(layer: Layer) -> tuple[str, ...]:
-    told = layer.options.get("mount_options") or ()
-    return tuple(told.split(",") if isinstance(told, str) else map(str, told))
+    mount_options = layer.options.get("mount_options") or ()
+    return tuple(
+        mount_options.split(",") if isinstance(mount_options, str) else map(str, mount_options)
+    )
 
 
 def _write_caches(line: Line) -> set[str]:
@@ -98,9 +100,9 @@ def _stack_without_safety(line: Line) -> object:
     layers = []
     for layer in line.layers:
         rest = [
-            one
-            for one in _mount_options(layer)
-            if one not in NO_BARRIERS and not one.startswith("barrier")
+            mount_option
+            for mount_option in _mount_options(layer)
+            if mount_option not in NO_BARRIERS and not mount_option.startswith("barrier")
         ]
         options = {
             k: v

@@ -49,13 +49,13 @@ class Levels:
 
 
 def applies(run: Run) -> list[Finding]:
-    known = run.access.direct or run.access.synced
-    if not known or _stacks.cached(run):
+    bypasses_cache = run.access.direct or run.access.synced
+    if not bypasses_cache or _stacks.cached(run):
         return []
     for pace in (*paces(run), *filter(None, [latency_pace(run)])):
-        found = _two_levels(pace)
-        if found and (len(found.spells) > 2 or _fell_to_rating(run, pace, found)):
-            return [_describe_levels(pace, found)]
+        levels = _two_levels(pace)
+        if levels and (len(levels.spells) > 2 or _fell_to_rating(run, pace, levels)):
+            return [_describe_levels(pace, levels)]
     return []
 
 
@@ -106,7 +106,9 @@ def _level_spells(
     lengths = [float(pace.spans[a:b].sum()) for a, b in pairwise(cuts)]
     kinds = [bool(high[a]) for a in cuts[:-1]]
     for kind in (True, False):
-        of_kind = [length for length, one in zip(lengths, kinds, strict=True) if one == kind]
+        of_kind = [
+            length for length, level_kind in zip(lengths, kinds, strict=True) if level_kind == kind
+        ]
         if not of_kind or np.median(of_kind) < SPELL or sum(of_kind) < LEAST * pace.duration_s:
             return None
     at_low = float(pace.spans[~high].sum()) / pace.duration_s

@@ -17,17 +17,17 @@ def applies(run: Run) -> list[Finding]:
     """One for each use and direction: of several windows the most uneven."""
     worst: dict[str, tuple[float, Finding]] = {}
     for way in BYTES_LABEL:
-        for window, group, one in balances(run, way):
+        for window, group, balance in balances(run, way):
             about = f"{way} {group.kind} {group.use}"
-            if one.spread != Spread.UNEVEN or not one.conclusive:
+            if balance.spread != Spread.UNEVEN or not balance.conclusive:
                 continue
-            order = sorted(range(len(one.shares)), key=lambda index: -one.shares[index])
+            order = sorted(range(len(balance.shares)), key=lambda index: -balance.shares[index])
             most, least = (group.names[order[end]] for end in (0, -1))
-            high, low = one.shares[order[0]], one.shares[order[-1]]
+            high, low = balance.shares[order[0]], balance.shares[order[-1]]
             several = f" in {window}" if sum(each.measured for each in run.windows) > 1 else ""
             finding = Finding(
                 f"Of the {BYTES_LABEL[way]}{several} {most} carries {share(high)} and {least} {share(low)},"
-                f" where {share(1 / len(one.shares))} each were even ({group.kind}, {group.use})",
+                f" where {share(1 / len(balance.shares))} each were even ({group.kind}, {group.use})",
                 Severity.NOTE,
                 {
                     "most": Number(
@@ -48,6 +48,8 @@ def applies(run: Run) -> list[Finding]:
                 about=about,
             )
             worst[about] = max(
-                (one.variation, finding), worst.get(about, (0.0, finding)), key=lambda pair: pair[0]
+                (balance.variation, finding),
+                worst.get(about, (0.0, finding)),
+                key=lambda pair: pair[0],
             )
     return [finding for _, finding in worst.values()]

@@ -25,5 +25,5 @@ class Access(Protocol):
 def all_accesses() -> dict[str, Access]:
     """By KIND."""
     own = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
-    accesses = [cast(Access, module) for module in (*own, *app_modules.named("access"))]
+    accesses = [cast(Access, module) for module in (*own, *app_modules.modules_named("access"))]
     return {access.KIND: access for access in accesses}

@@ -79,9 +79,9 @@ def _context(
 ) -> dict[str, Any]:
     guest = bool(context.get("link"))
     if guest:
-        findings = [context["link"].redaction.redact(one) for one in findings]
-    counted = [one for one in findings if one.row.dismissed_at is None]
-    dismissed = [one for one in findings if one.row.dismissed_at is not None]
+        findings = [context["link"].redaction.redact(displayed) for displayed in findings]
+    counted = [displayed for displayed in findings if displayed.row.dismissed_at is None]
+    dismissed = [displayed for displayed in findings if displayed.row.dismissed_at is not None]
     left_out: OmittedCounts | None = context.get("left_out")
     if left_out is not None:
         left_out.findings, dismissed = len(dismissed), []

@@ -113,10 +113,10 @@ def campaign_again(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _create_campaign(request: HttpRequest, form: CampaignForm) -> HttpResponse:
-    made = create_campaign(
+    campaign = create_campaign(
         team=owning_team(request.user), user=request.user, **form.campaign_arguments()
     )
-    return redirect("campaign-detail", made.pk)
+    return redirect("campaign-detail", campaign.pk)
 
 
 def _estimate_campaign(form: CampaignForm) -> Estimate | str | None:
@@ -131,12 +131,12 @@ def _estimate_campaign(form: CampaignForm) -> Estimate | str | None:
 
 
 def _wizard_page(
-    request: HttpRequest, form: CampaignForm, found: Estimate | str | None
+    request: HttpRequest, form: CampaignForm, estimate: Estimate | str | None
 ) -> HttpResponse:
     context = {
         "form": form,
-        "estimate": None if isinstance(found, str) else found,
-        "refused": found if isinstance(found, str) else "",
+        "estimate": None if isinstance(estimate, str) else estimate,
+        "refused": estimate if isinstance(estimate, str) else "",
         "presets": campaign_presets.ALL_PRESETS,
         "few": lists.MAX_UNSEARCHED_CHOICES,
     }
@@ -168,22 +168,26 @@ def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _page_context(request: HttpRequest, campaign: Campaign, *, now: bool) -> dict[str, Any]:
-    found = progress.campaign_progress(campaign)
-    context: dict[str, Any] = {"campaign": campaign, "progress": found, "now": now}
+    progress_now = progress.campaign_progress(campaign)
+    context: dict[str, Any] = {"campaign": campaign, "progress": progress_now, "now": now}
     if campaign.source:
         context |= {
             "origin": Origin.from_campaign(campaign),
             "sources": campaign.sources.defer("content"),
         }
     if not now or request.GET.get("plan") == PENDING:
-        plans = plan_view.read_plans(campaign) if found.drafts else plan_view.CampaignPlans([])
+        plans = (
+            plan_view.read_plans(campaign) if progress_now.drafts else plan_view.CampaignPlans([])
+        )
         context["plans"] = plans
         context["mistyped"] = confirmation.pop_mistyped(request, plans.phrase)
     if not now and not campaign.source:
         context["design"] = designs.WORDS[ordering.campaign_design(campaign)]
-    context |= _live_context(campaign, found) | _running_context(request, campaign, found)
+    context |= _live_context(campaign, progress_now) | _running_context(
+        request, campaign, progress_now
+    )
     for part in (_results_context, _log_context):
-        context |= part(request, campaign, found.over)
+        context |= part(request, campaign, progress_now.over)
     context["now_url"] = _live_address(request, context)
     return context
 
@@ -202,10 +206,10 @@ def _live_address(request: HttpRequest, context: Mapping[str, Any]) -> str:
     return f"{request.path}?{query.urlencode()}"
 
 
-def _live_context(campaign: Campaign, found: progress.Progress) -> dict[str, Any]:
+def _live_context(campaign: Campaign, progress_now: progress.Progress) -> dict[str, Any]:
     """Context of the live part. What most campaigns have none of is not looked for there."""
-    layouts = troubles.layouts_in_detail(campaign) if found.busy else []
-    attempts = troubles.flawed_attempts(campaign) if found.flawed else []
+    layouts = troubles.layouts_in_detail(campaign) if progress_now.busy else []
+    attempts = troubles.flawed_attempts(campaign) if progress_now.flawed else []
     return {
         "works": layout_steps.layouts_at_work(layouts),
         "awaiting": kernel_progress.kernel_work(layouts),
@@ -220,19 +224,22 @@ def _running_context(
     request: HttpRequest, campaign: Campaign, stands: progress.Progress
 ) -> dict[str, Any]:
     """The running attempts."""
-    found = _running_attempts(campaign) if stands.running else []
+    attempts = _running_attempts(campaign) if stands.running else []
     every = request.GET.get("disks") == "all"
     # The end is a change too.
     over = ["over"] if stands.over else []
-    shown = ",".join([*(str(attempt.pk) for attempt in found), *over])
-    same = request.GET.get("running") == shown
+    attempt_ids = ",".join([*(str(attempt.pk) for attempt in attempts), *over])
+    same = request.GET.get("running") == attempt_ids
     return {
-        "running": [(attempt, points.describe_point(attempt.run.point)) for attempt in found],
-        "running_shown": shown,
+        "running": [(attempt, points.describe_point(attempt.run.point)) for attempt in attempts],
+        "running_shown": attempt_ids,
         "running_same": same,
         "strips": []
         if same
-        else [(one, live_samples.read_strips(one, every=every)) for one in found[:STRIPS]],
+        else [
+            (attempt, live_samples.read_strips(attempt, every=every))
+            for attempt in attempts[:STRIPS]
+        ],
         **_disk_choice(request),
     }
 

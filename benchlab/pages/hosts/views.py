@@ -173,7 +173,9 @@ class HostPage(Protocol):
 
 def _tool_page(access: str) -> HostPage:
     """The module `host_page` of the room that knows the tool."""
-    pages = {module.ACCESS: cast(HostPage, module) for module in app_modules.named("host_page")}
+    pages = {
+        module.ACCESS: cast(HostPage, module) for module in app_modules.modules_named("host_page")
+    }
     return pages[access]
 
 

@@ -193,17 +193,17 @@ def directories() -> str:
     """Places that BenchLab writes to; each was written to."""
     head = settings.BENCHLAB_AUDIT_HEAD
     state = env.text("BENCHLAB_STATE")
-    found = {
+    paths = {
         "temporary files": Path(tempfile.gettempdir()),
         **({"BENCHLAB_STATE": Path(state)} if state else {}),
         **({"BENCHLAB_AUDIT_HEAD": Path(head).absolute().parent} if head else {}),
     }
-    for name, place in found.items():
+    for name, place in paths.items():
         try:
             tempfile.TemporaryFile(dir=place).close()
         except OSError as error:
             raise Wrong(f"{name}: {place}: {error.strerror}") from None
-    return ", ".join(sorted({str(place) for place in found.values()}))
+    return ", ".join(sorted({str(place) for place in paths.values()}))
 
 
 def static() -> str:

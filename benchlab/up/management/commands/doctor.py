@@ -28,7 +28,7 @@ class Command(terminal.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["accept_audit_log"]:
             chain.accept_end()
-        wrong = [said for said in (self._audit(), self._artifacts(), self._keys()) if said]
+        wrong = [problem for problem in (self._audit(), self._artifacts(), self._keys()) if problem]
         if wrong:
             raise CommandError("\n".join(wrong))
         self.stdout.write("No damage found.")

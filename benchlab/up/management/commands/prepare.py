@@ -39,7 +39,7 @@ class Command(terminal.Command):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if unfinished.there():
+        if unfinished.is_unfinished():
             raise CommandError(unfinished.SAYS)
         applied = MigrationRecorder(connection).applied_migrations()
         if refused := old_databases.refusal("This database", applied):

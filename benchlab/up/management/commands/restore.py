@@ -42,14 +42,14 @@ class Command(terminal.Command):
         # Nobody has a page open: there is no broker that could be told.
         logging.getLogger("benchlab.runs.events").setLevel(logging.ERROR)
         try:
-            done = restore(
+            restored = restore(
                 options["directory"].absolute(),
                 state_from_environment(),
                 with_ssh_keys=not options["without_ssh_keys"],
             )
         except Trouble as trouble:
             raise CommandError(str(trouble)) from None
-        self.stdout.write(told(done))
+        self.stdout.write(describe_restored(restored))
         try:
             call_command("doctor", stdout=self.stdout)
         except CommandError as damage:
@@ -58,20 +58,20 @@ class Command(terminal.Command):
             self.stdout.write(f"{damage}\n{LOST}")
 
 
-def told(done: Restored) -> str:
+def describe_restored(restored: Restored) -> str:
     """Words for what a person has to know, and what to do next."""
-    rows = sum(done.manifest.rows.values())
-    lines = [f"Restored the backup of {done.manifest.at}: all its {rows:,} rows are back."]
-    if done.spares:
+    rows = sum(restored.manifest.rows.values())
+    lines = [f"Restored the backup of {restored.manifest.at}: all its {rows:,} rows are back."]
+    if restored.spares:
         lines.append(
-            f"No disk is spare now ({done.spares} were): mark those spare again that still are."
+            f"No disk is spare now ({restored.spares} were): mark those spare again that still are."
         )
-    if done.stopped:
+    if restored.stopped:
         lines.append(
-            f"Layouts that were at work on a host, and wait for a person now: {done.stopped}."
+            f"Layouts that were at work on a host, and wait for a person now: {restored.stopped}."
         )
-    if done.paused:
-        lines.append(f"Campaigns that waited, and are paused now: {done.paused}.")
+    if restored.paused:
+        lines.append(f"Campaigns that waited, and are paused now: {restored.paused}.")
     lines.append(
         "Who was removed from a team since, and what was revoked since, works again: look at Team."
     )

@@ -39,11 +39,11 @@ class Command(terminal.Command):
             attempts = attempts.filter(run__campaign=options["campaign"])
         if options["attempt"]:
             attempts = attempts.filter(pk=options["attempt"])
-        done = failed = 0
+        reparsed = failed = 0
         campaigns: set[int] = set()
         for attempt in attempts.iterator(chunk_size=100):
             problem = _reparse(attempt)
-            done += 1
+            reparsed += 1
             campaigns.add(attempt.run.campaign_id)
             if problem:
                 failed += 1
@@ -51,7 +51,7 @@ class Command(terminal.Command):
         storing.reset_comparison(campaigns)
         set_ups.sweep_campaigns(campaigns)
         self.stdout.write(
-            f"{done} attempts parsed again, {failed} with something that could not be read"
+            f"{reparsed} attempts parsed again, {failed} with something that could not be read"
         )
 
 
