@@ -110,7 +110,7 @@ def _tests(config: Config) -> list[_Test]:
 
 
 def _mixed_specs_message(number: int, busy: Sequence[tuple[Worker, str]]) -> str:
-    """Why a test cannot be run in which the workers run different specifications."""
+    """The error message for a test in which the workers run different specifications."""
     runs = "; ".join(f"{worker.name}: {name}" for worker, name in busy[:4])
     more = f"; and {len(busy) - 4} more" if len(busy) > 4 else ""
     return (
@@ -321,7 +321,7 @@ def _active_counts(cycle: Cycle, count: int) -> list[int]:
 
 
 def _cycle_trouble(config: Config) -> str:
-    """Why the file's cycling cannot be run; "" if it can."""
+    """The reason that the file's cycling cannot be run; "" if it can."""
     if config.test_type not in CYCLES:
         return ""
     option, which = CYCLES[config.test_type]

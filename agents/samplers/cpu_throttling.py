@@ -82,7 +82,10 @@ def _speeds(files: Files) -> Iterator[float]:
 
 
 def _grown(before: Files, after: Files) -> Iterator[bool]:
-    """Whether each count of both frames has grown; one that fell began anew, as for a CPU that came back."""
+    """Yield for each count in both frames whether it has grown.
+
+    A count that fell is skipped: it was reset, as happens when a CPU comes back online.
+    """
     for name in after:
         if HEAT.fullmatch(name):
             old, new = _file_count(name, before), _file_count(name, after)
