@@ -277,7 +277,7 @@ def machine_id() -> str:
 
 
 def _sync(path: Path) -> None:
-    """To the disk itself: what is renamed after this survives a power cut."""
+    """Flush the path to the disk itself, so that a rename after this survives a power cut."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -41,14 +41,14 @@ def is_given(name: str) -> bool:
 
 
 def redis_config(state: State, port: int) -> bytes:
-    """Of our own Valkey at that port."""
+    """The configuration of our own Valkey at that port."""
     directory = state.path / "valkey"
     directory.mkdir(mode=0o700, exist_ok=True)
     return valkey.config(directory, port, load_secrets(state)["REDIS_PASSWORD"]).encode()
 
 
 def redis_url(state: State, port: int) -> str:
-    """Its address."""
+    """The URL of our own Valkey."""
     return valkey.url(port, load_secrets(state)["REDIS_PASSWORD"])
 
 

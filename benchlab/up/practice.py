@@ -62,7 +62,7 @@ def stop(machine: UmlHost) -> str:
 
 
 def status(machine: UmlHost) -> str:
-    """In one line: does it exist, does it run, is it known."""
+    """One line that says whether the host exists, runs and is registered."""
     if not machine.exists:
         makes = command("practice")
         return f"There is no practice host {machine.name}: {makes} makes one.{_shared(machine)}"

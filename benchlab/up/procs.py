@@ -69,7 +69,10 @@ class Owner:
 
 
 def before_exec(death: signal.Signals) -> Callable[[], None]:
-    """In the child: no signal stays blocked, and `death` comes when the supervisor is gone."""
+    """A function to run in the child before exec.
+
+    It unblocks all signals, and has the kernel send `death` when the supervisor is gone.
+    """
 
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
@@ -111,7 +114,7 @@ def spawn(
 
 
 def signal_group(identity: Identity, number: signal.Signals) -> None:
-    """To its whole process group if it leads one, else to it alone; a process that is gone is fine."""
+    """Send a signal to the process, or to its whole group if it leads one. A process that is gone is fine."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if os.getpgid(identity.pid) == identity.pid:
             os.killpg(identity.pid, number)

@@ -24,13 +24,13 @@ EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # what a person asks for by --host
 
 
 def child_environment(state: State, host: str) -> dict[str, str]:
-    """For everything of ours: the secrets and the names that the pages may be asked for by."""
+    """Environment of all our programs: the secrets, and the host names under which pages may be requested."""
     env = database.base_environment(state)
     if not database.is_given("ALLOWED_HOSTS"):
         env["ALLOWED_HOSTS"] = ",".join(names_of(host))
     env.setdefault("BENCHLAB_STATIC", str(state.path / "static"))
     if env.get("BENCHLAB_LOG_FORMAT", "").lower() == "json":
-        # no picture at the start
+        # Suppress the banner at the start.
         env["CELERY_QUIET"] = "1"
     return env
 
@@ -53,7 +53,7 @@ def names_of(host: str) -> list[str]:
 
 
 def in_brackets(address: str) -> str:
-    """As a URL has it: a colon would begin the port."""
+    """The address as it stands in a URL, where a bare colon would begin the port."""
     return f"[{address}]" if ":" in address else address
 
 

@@ -107,8 +107,10 @@ def _put_back(dump: Path) -> None:
 
 
 def _put_back_as_script(dump: Path, name: str) -> None:
-    """By psql, for a server that is older than what pg_restore may set. psql is killed where the script was cut off:
-    at its end it would commit what it has."""
+    """Restore with psql, for a server that is older than some settings that pg_restore writes.
+
+    If the script was cut off, psql is killed: at the end of its input it would commit what it has.
+    """
     writer = [backup.program("pg_restore"), "--no-owner", "--no-acl", "--file=-", str(dump)]
     reader = [backup.program("psql"), "--no-psqlrc", "--no-password", "--quiet", f"--dbname={name}"]
     reader += ["--single-transaction", "--set=ON_ERROR_STOP=1", "--file=-"]
@@ -126,7 +128,7 @@ def _put_back_as_script(dump: Path, name: str) -> None:
             _pass_on(process.stdout, psql.stdin)
             if process.wait():
                 psql.kill()
-        # What psql refused comes first: it cut the writer off. Below 0 it was ended by us.
+        # An error of psql comes first, as it cut the writer off. A negative exit code means that we killed it.
         ends = [("pg_restore", process.returncode, wrong), ("psql", psql.returncode, output_file)]
         for name, code, file in ends[::-1] if psql.returncode > 0 else ends:
             if code:
@@ -176,7 +178,10 @@ def _require_rows(manifest: Manifest) -> None:
 
 
 def _take_over(keys: Mapping[str, str], state: State) -> None:
-    """For every later start, and for the rest of this one, which seals an entry of the audit log."""
+    """Store the keys for every later start, and use them for the rest of this one.
+
+    This one still seals an entry of the audit log.
+    """
     if not keys:
         return
     path = state.path / "secrets.json"

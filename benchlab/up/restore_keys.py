@@ -30,7 +30,7 @@ def chosen(place: Path, state: State) -> Mapping[str, str]:
 
 
 def _brought(name: str, state: State) -> bool:
-    """By the environment of whoever started us, not by the state directory."""
+    """True if the caller's environment sets the key, not the state directory."""
     own = read_json(state.path / "secrets.json").get(name)
     return is_given(name) and os.environ.get(name) != own
 

@@ -132,7 +132,7 @@ async def writer_of(fd: int) -> asyncio.StreamWriter:
 
 
 async def copy_out(reader: asyncio.StreamReader, channel: Any, ended: asyncio.Event) -> None:
-    """To the client, until the pipe's end, or until the command ended and the pipe went silent."""
+    """Copy the pipe to the client until the pipe ends, or the command has ended and the pipe is silent."""
     while True:
         read = asyncio.ensure_future(reader.read(CHUNK))
         over = asyncio.ensure_future(ended.wait())
@@ -151,7 +151,10 @@ async def copy_out(reader: asyncio.StreamReader, channel: Any, ended: asyncio.Ev
 
 
 async def copy_in(channel: Any, writer: asyncio.StreamWriter, group: int) -> None:
-    """From the client, signals too. Its end, or the connection's, closes the command's input."""
+    """Copy the client's input to the command, and deliver its signals.
+
+    The end of the input or of the connection closes the command's input.
+    """
     try:
         while True:
             try:
@@ -167,7 +170,7 @@ async def copy_in(channel: Any, writer: asyncio.StreamWriter, group: int) -> Non
             writer.write(data)
             await writer.drain()
     except (ConnectionError, asyncssh.Error):
-        # the command stopped reading, or the client is gone: the same to us
+        # The command stopped reading or the client is gone: both end the copying.
         pass
     finally:
         writer.close()

@@ -163,8 +163,8 @@ def _unit_names(wish: Wish) -> dict[str, str]:
 
 
 def _common(wish: Wish, stop_s: int, env: Mapping[str, str]) -> dict[str, str]:
-    """What all services have."""
-    # The checkout is not for us to write in, and without compiled modules each start takes twice as long.
+    """The settings that all services share."""
+    # The service may not write in the checkout, and without compiled modules each start takes twice as long.
     env = {**env, "PYTHONPYCACHEPREFIX": str(wish.state / "compiled")}
     environment = "\n".join(
         quoted(f"{name}={value}", "%d/" not in value) for name, value in env.items()

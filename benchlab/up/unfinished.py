@@ -17,13 +17,13 @@ SAYS = (
 
 
 def begin() -> None:
-    """From here on nothing starts on this database."""
+    """Mark the database: from here on nothing starts on it."""
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} ()")
 
 
 def end() -> None:
-    """Within the transaction that makes it safe to start."""
+    """Remove the mark, within the transaction that makes it safe to start."""
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TABLE {TABLE}")
 
