@@ -27,7 +27,10 @@ hand_over: list[Callable[[], None]] = []
 
 @worker_shutting_down.connect
 def begin_draining(**_: Any) -> None:
-    """In a thread: we are inside of a signal handler, and what it interrupted may hold any lock."""
+    """Drain in a thread of its own.
+
+    This is a signal handler, and the code that it interrupted may hold any lock.
+    """
     threading.Thread(target=_drain, name="draining", daemon=True).start()
 
 

@@ -31,13 +31,13 @@ IDLE_S = 60.0
 
 
 class Priority(IntEnum):
-    """In this order."""
+    """Priorities of work, the most urgent first."""
 
-    # a result
+    # The work handles a result.
     RESULT = 0
-    # what follows one
+    # The work follows from a result.
     FOLLOW_UP = 1
-    # by a message
+    # A message asked for the work.
     MESSAGE = 2
 
 
@@ -184,7 +184,7 @@ class FairQueue:
         connection.close()
 
     def _next_item(self) -> tuple[Priority, WorkItem, int | None] | None:
-        """What a free thread does; None: nothing more, ever."""
+        """Wait for the next work of a free thread; None when the queue has ended."""
         while True:
             with self._changed:
                 chosen = self._choose_line()
@@ -200,12 +200,15 @@ class FairQueue:
             self._queue(kind, work)
 
     def _queue(self, kind: Priority, work: WorkItem) -> None:
-        """In its team's line. Who the team is may be a query: without the lock."""
+        """Append the work to its team's line.
+
+        Finding the team may take a query, so it happens without the lock.
+        """
         try:
             close_old_connections()
             team = work.team(work.pk)
         except Exception as error:
-            # a database that is away; it is asked for again
+            # The database is away; the work will be requested again.
             log.warning("%s: its team cannot be looked up: %s", work.pk, error)
             with self._changed:
                 self._waiting.discard(work.key)
@@ -266,7 +269,7 @@ class FairQueue:
 
 
 def _count_work(work: WorkItem, outcome: str, begun: float) -> None:
-    """What it took, and how long after it was asked for it began and was done."""
+    """Count the work's duration, and the time from the request to its begin and to its end."""
     name, now = work.do.__name__, time.time()
     counters.add("work_total", name, outcome)
     counters.add_duration("work_wait_seconds", name, seconds=max(0.0, begun - work.asked_at))

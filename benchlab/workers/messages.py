@@ -18,15 +18,15 @@ log = logging.getLogger(__name__)
 
 
 def send_each(task: str, pks: Iterable[int]) -> bool:
-    """To workers, until the broker fails: a dead one costs the asker its retries once (0.7 s), not once each.
+    """Send a message for each id until the broker fails; True if a message was lost.
 
-    True when a message is lost. What was not sent the sweeper sends.
+    A dead broker costs the caller its retries (0.7 s) only once, not once for each message. The sweeper sends the rest.
     """
     return any(send(task, pk) for pk in pks)
 
 
 def send(task: str, pk: int) -> bool:
-    """To a worker. True when that is lost: without a broker nothing else is lost but time."""
+    """Send a message to a worker; True if it was lost. Without a broker only time is lost."""
     try:
         app.send_task(task, (pk,), ignore_result=True)
     except (kombu.exceptions.OperationalError, OSError) as error:
@@ -36,6 +36,6 @@ def send(task: str, pk: int) -> bool:
 
 
 def after_commit(task: str, pks: Iterable[int]) -> None:
-    """Once what was written is visible to the workers."""
+    """Send the messages once the transaction is committed, so that workers see what it wrote."""
     due_pks = list(pks)
     transaction.on_commit(lambda: send_each(task, due_pks))
