@@ -31,7 +31,7 @@ UNACKNOWLEDGED = "unacked"
 
 
 def read_broker() -> dict[str, Samples]:
-    """In two round trips. Raises redis.RedisError."""
+    """Read every metric that Valkey holds, in two round trips. Raises redis.RedisError."""
     counters.hand_over()
     queue = app.conf.task_default_queue
     pipeline: Any = beats.client().pipeline(transaction=False)
@@ -57,7 +57,7 @@ def read_broker() -> dict[str, Samples]:
 
 
 def _forget_processes(names: set[bytes]) -> None:
-    """Processes that were killed: each start adds one."""
+    """Remove the entries of killed processes: each start adds one."""
     if names:
         beats.client().hdel(beats.installation_key(PROCESSES), *names)
 
@@ -83,7 +83,7 @@ def _process_samples(alive: list[Process]) -> dict[str, Samples]:
 
 
 def _age_s(message: bytes | None) -> float:
-    """Of a message as kombu has it; 0 for none, and for one that does not say when it was sent."""
+    """Age of a kombu message in seconds; 0 if there is none, or if it does not say when it was sent."""
     with contextlib.suppress(ValueError, KeyError, TypeError):
         headers: dict[str, Any] = json.loads(message or b"")["headers"]
         return max(0.0, time.time() - float(headers[SENT_AT]))
@@ -91,5 +91,5 @@ def _age_s(message: bytes | None) -> float:
 
 
 def _timestamp_sample(timestamp: bytes | None) -> Samples:
-    """Nothing where it is not known: 0 would be 1970."""
+    """The sample of a timestamp; no sample if it is unknown, as 0 would mean 1970."""
     return {(): float(timestamp)} if timestamp else {}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """State of the whole installation as PostgreSQL has it, by queries that read an index, or a table of few rows.
 
-Two read tables that grow with every run; they are asked once in COUNTED_EVERY_S by each web process. Each
-query may take STATEMENT_MS. tests/bench/bench_metrics.py measures all of it.
+Two queries read tables that grow with every run; each web process runs them once in COUNTED_EVERY_S. A query may
+take STATEMENT_MS. tests/bench/bench_metrics.py measures all of it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SELECT CASE WHEN access = 'described' THEN 'described'
             ELSE 'free' END, count(*)
 FROM hosts_host h GROUP BY 1
 """  # noqa: S608  # phases of ours
-# Roles are what people type: others than these are told together.
+# People may type any role: roles other than these are counted together.
 DISK_ROLES = ("hdd", "ssd", "nvme", "none", "other")
 DISK_STATES = ("absent", "held", "spare_in_use", "spare", "in_use", "free")
 DISKS = f"""
@@ -58,7 +58,7 @@ SELECT CASE WHEN role = '' THEN 'none' WHEN role IN ('hdd', 'ssd', 'nvme') THEN 
             ELSE 'free' END, count(*)
 FROM hosts_device GROUP BY 1, 2
 """  # noqa: S608
-# As benchlab/runs/progress.py has it of one campaign; a test compares.
+# benchlab/runs/progress.py does the same for one campaign; a test compares the two.
 CAMPAIGNS = f"""
 SELECT CASE WHEN stuck THEN 'stuck'
             WHEN asks THEN 'asks'
@@ -123,7 +123,10 @@ def read_database() -> dict[str, Samples]:
 
 @contextmanager
 def _cursor() -> Iterator[Any]:
-    """Of the pool where there is one, but without a page's patience: metrics tell when it is empty."""
+    """Yield a cursor, from the connection pool if there is one.
+
+    It waits less long than a page does for a free connection: metrics must show when the pool is empty.
+    """
     pool = getattr(connection, "pool", None)
     if pool:
         pool.open()
@@ -137,7 +140,7 @@ def _cursor() -> Iterator[Any]:
 
 
 def _limit(cursor: Any) -> None:
-    """One process of PostgreSQL's, and no compiling, which would cost more than any of the queries."""
+    """Limit queries to one PostgreSQL process without JIT, which would cost more than any of them."""
     cursor.execute(
         "SELECT set_config('statement_timeout', %s, true), set_config('jit', 'off', true),"
         " set_config('max_parallel_workers_per_gather', '0', true)",
@@ -152,7 +155,7 @@ def _fetch_rows(cursor: Any, query: str, params: Iterable[object] = ()) -> list[
 
 
 def _count_by_name(cursor: Any, query: str, names: Iterable[str]) -> Samples:
-    """Those that are known and have none count 0, so that an alert can tell it from "not read"."""
+    """Known names without a row count 0, so that an alert can tell that from "not read"."""
     counts: Samples = {(name,): 0.0 for name in names}
     return counts | {(str(name),): float(number) for name, number in _fetch_rows(cursor, query)}
 
@@ -165,7 +168,7 @@ class _Counts:
 
 
 def _counts_of_all_runs(cursor: Any) -> dict[str, Samples]:
-    """Attempts that are over by outcome, and findings by severity; as old as COUNTED_EVERY_S at most."""
+    """Finished attempts by outcome, and findings by severity; at most COUNTED_EVERY_S old."""
     if time.monotonic() - _Counts.at > COUNTED_EVERY_S:
         by_outcome = _count_by_name(
             cursor, "SELECT outcome, count(*) FROM runs_attempt GROUP BY 1", Outcome.values
@@ -194,7 +197,7 @@ def _disk_samples(cursor: Any) -> Samples:
 
 
 def _audit_samples(cursor: Any) -> dict[str, Samples]:
-    """Its number of entries, and whether its end is what its sealed row and its file say."""
+    """Number of entries in the audit log, and whether its end matches the sealed row and the file."""
     rows = _fetch_rows(cursor, "SELECT entries, entry, digest, seal FROM audit_head WHERE id = 1")
     if not rows:
         [[entries]] = _fetch_rows(

@@ -22,7 +22,7 @@ PREFIX = "benchlab_"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """`name` without the prefix. A counter's ends with _total, and a histogram has it in seconds."""
+    """A metric; `name` is without the prefix. A counter's name ends with _total; a histogram is in seconds."""
 
     name: str
     description: str
@@ -35,7 +35,10 @@ class Metric:
         return "histogram" if self in HISTOGRAMS else "gauge"
 
     def family(self, samples: Samples) -> Family:
-        """As the library prints it. Of a histogram the last label is the bucket's bound, or SUM."""
+        """The metric as a family of prometheus_client.
+
+        The last label of a histogram's sample is the bound of its bucket, or SUM.
+        """
         name = PREFIX + self.name
         if self.kind == "histogram":
             return _histogram(
@@ -151,7 +154,10 @@ METRICS = (*COUNTED, *HISTOGRAMS, *BROKER, *DATABASE, *MACHINE, *OWN)
 
 
 def samples_by_metric(counts: dict[Series, float]) -> dict[str, Samples]:
-    """By metric. What is not in the table, or has other labels, is of another version and left out."""
+    """Group the counts by metric.
+
+    Skip metrics that are not in the table or have other labels: another version of BenchLab wrote them.
+    """
     parts = {metric.name: len(metric.labels) for metric in COUNTED}
     parts |= {metric.name: len(metric.labels) + 1 for metric in HISTOGRAMS}
     samples: dict[str, Samples] = {name: {} for name in parts}
@@ -162,5 +168,5 @@ def samples_by_metric(counts: dict[Series, float]) -> dict[str, Samples]:
 
 
 def families(read: dict[str, Samples]) -> Iterable[Family]:
-    """In the table's order; a metric that was not read is not printed."""
+    """The metrics to print, in the order of the table; a metric that was not read is left out."""
     return [metric.family(read[metric.name]) for metric in METRICS if metric.name in read]
