@@ -30,7 +30,10 @@ def bound() -> Iterator[int]:
 
 
 def quietest(allowed: set[int], running: Iterator[set[int]]) -> int:
-    """Of the allowed CPUs the one that fewest are bound to; `running` are the CPUs that each may use."""
+    """The allowed CPU to which the fewest hosts are bound.
+
+    `running` holds the CPUs that each running host may use.
+    """
     hosts = Counter(next(iter(cpus)) for cpus in running if len(cpus) == 1)
     return min(sorted(allowed), key=lambda cpu: hosts[cpu])
 

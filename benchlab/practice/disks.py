@@ -73,7 +73,7 @@ class Ssh(Protocol):
 
 
 def make_slow(ssh: Ssh, disks: Sequence[SlowDisk]) -> None:
-    """In the guest, for this boot and every later one; raises PracticeError."""
+    """Slow the disks down in the guest, for this boot and every later one. Raises PracticeError."""
     if not disks:
         return
     lines = "".join(disk.guest_config_line(index) for index, disk in enumerate(disks))

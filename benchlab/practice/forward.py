@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From 127.0.0.1:PORT into a network namespace; run as a script, with nothing but its own file.
+"""Forward 127.0.0.1:PORT into a network namespace. Runs as a script and needs only its own file.
 
 `python forward.py LISTENER NAMESPACE ADDRESS PORT`: LISTENER is an inherited listening socket. A
-socket stays in the namespace it was made in, so the listener keeps answering on the machine's
+socket stays in the namespace in which it was created, so the listener keeps answering on the machine's
 loopback after the process itself has moved into the host's namespace, where it connects.
 """
 

@@ -37,7 +37,7 @@ class Network:
         self.heal()
 
     def cut(self) -> None:
-        """From now on the guest and this side hear nothing of each other; open links stay open."""
+        """Cut the guest off from this side, without closing open connections."""
         # Taking the tap down would do as well, but the guest's driver then stays deaf for a while.
         if self._connected():
             self._ip("addr", "del", _OUR_ADDRESS, "dev", TAP)

@@ -37,7 +37,7 @@ def hosts_dir() -> Path:
 
 
 def installation() -> str:
-    """As benchlab.up.state.State.tag."""
+    """The same tag as benchlab.up.state.State.tag."""
     return hashlib.sha256(str(state_path()).encode()).hexdigest()[:10]
 
 
@@ -47,7 +47,10 @@ def common_dir() -> Path:
 
 
 def every_hosts_dir() -> list[Path]:
-    """Of all installations, this one's first: what they share (images, CPUs) must know all hosts."""
+    """The host directories of all installations, this one first.
+
+    Images and CPUs are shared, so their users must know every host.
+    """
     directories = [hosts_dir(), common_dir()]
     if common_dir().is_dir():
         directories += [
