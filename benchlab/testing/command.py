@@ -324,7 +324,7 @@ def run_pytest(
 
 
 def interrupt(process: subprocess.Popen[bytes]) -> None:
-    """As Ctrl-C does; killed where it does not end in time."""
+    """Interrupt the process as Ctrl-C does; kill it if it does not end in time."""
     process.send_signal(signal.SIGINT)
     try:
         process.wait(PATIENCE_S)

@@ -81,5 +81,5 @@ def _marks(marks: str, profile: str) -> str:
 
 
 def hosts_at_once() -> int:
-    """As many as the machine bears: a host waits now and then, so one more than there are cores."""
+    """Number of hosts that fit in memory, at most one more than there are cores, since hosts wait at times."""
     return max(1, min((os.cpu_count() or 1) + 1, psutil.virtual_memory().available // HOST_MEMORY))

@@ -61,7 +61,7 @@ def clear(ended: str = "") -> list[str]:
 
 
 def _hosts() -> list[str]:
-    """Of dead processes, in the cache, of whichever installation, and where tests keep theirs."""
+    """Remove the hosts of dead processes, for all installations in the cache and for tests; return their names."""
     names: list[str] = []
     for place in dict.fromkeys((*every_hosts_dir(), memory_place())):
         with hosts_in(place), suppress(PracticeError, OSError):
@@ -122,7 +122,10 @@ def _carrying(ended: str) -> Iterator[Identity]:
 
 
 def _namespaces() -> Iterator[str]:
-    """Of hosts whose record is gone already; their names hold the pid of the process that made them."""
+    """Remove the network namespaces of hosts whose record is already gone.
+
+    A namespace's name holds the pid of the process that made it.
+    """
     for entry in sorted(NAMESPACES.glob("practice-rig-*")) if NAMESPACES.is_dir() else ():
         made_by = re.match(r"practice-rig-(\d+)-", entry.name)
         if made_by and start_time(int(made_by[1])) is None:
