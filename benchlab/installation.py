@@ -18,12 +18,12 @@ DATA = PACKED if INSTALLED else ROOT
 
 
 def command(words: str) -> str:
-    """Words that a person types to have BenchLab do that."""
+    """The command line that a person types for a BenchLab command."""
     return f"benchlab {words}" if INSTALLED else f"python3 manage.py {words}"
 
 
 def program() -> tuple[str, ...]:
-    """Beginning of an argv that runs a command as this very program, from any directory."""
+    """The first words of an argv that runs this very program from any directory."""
     if INSTALLED:
         # Without -P, Python would look for modules in the current directory first.
         return (sys.executable, "-P", "-m", "benchlab.up")
@@ -31,18 +31,18 @@ def program() -> tuple[str, ...]:
 
 
 def state_path() -> Path:
-    """The state directory: BENCHLAB_STATE, else the usual one. Raises RuntimeError as that does."""
+    """The state directory: BENCHLAB_STATE, else the usual one. Raises RuntimeError if there is neither."""
     own = os.environ.get("BENCHLAB_STATE")
     return Path(own).absolute() if own else usual_state_path()
 
 
 def usual_state_path() -> Path:
-    """Of a checkout its `.benchlab`; of a package the user's own, by XDG's base directories.
+    """The default state directory: `.benchlab` in a checkout, else the user's XDG state directory.
 
     Raises RuntimeError for a user without a home directory.
     """
     if not INSTALLED:
         return ROOT / ".benchlab"
     base = Path(os.environ.get("XDG_STATE_HOME", ""))
-    # The standard has relative ones ignored.
+    # The XDG standard says to ignore relative paths.
     return (base if base.is_absolute() else Path.home() / ".local" / "state") / "benchlab"

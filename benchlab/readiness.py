@@ -27,7 +27,7 @@ CONNECT_S = 1.0
 
 @login_not_required
 def healthy(request: HttpRequest) -> HttpResponse:
-    """For health checks and for `up`: touches neither database nor broker."""
+    """Answer health checks and `up` without touching the database or the broker."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
@@ -50,7 +50,10 @@ def ready(request: HttpRequest) -> JsonResponse:
 
 
 def _log(request: HttpRequest, answer: JsonResponse, missed: dict[str, str]) -> None:
-    """In Django's place, to which every 503 is an error: each start waits some seconds for its first worker."""
+    """Log the response ourselves, because Django logs every 503 as an error.
+
+    Every start waits some seconds for its first worker.
+    """
     log_response(
         "not ready: %s",
         ", ".join(f"{name} {trouble}" for name, trouble in missed.items()),
@@ -61,10 +64,10 @@ def _log(request: HttpRequest, answer: JsonResponse, missed: dict[str, str]) -> 
 
 
 def database() -> str:
-    """Of the pool where there is one, as a page would get it, but without a page's patience."""
+    """State of the database, over the connection pool if there is one, but with a shorter wait than a page's."""
     pool = getattr(connection, "pool", None)
     if pool:
-        # no page may have been asked for yet
+        # No page may have been requested yet.
         pool.open()
     try:
         with pool.connection(CONNECT_S) if pool else _connect() as own:

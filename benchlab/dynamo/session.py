@@ -234,7 +234,7 @@ class DynamoSession:
         return None
 
     def _is_accepted(self) -> bool:
-        """Whether a person accepted this very dynamo as the host."""
+        """True if a person accepted this very dynamo as the host."""
         port = self._process[2]
         rows = DynamoLogin.objects.filter(host=self._host, port=port, accepted_port=port)
         return rows.exists()

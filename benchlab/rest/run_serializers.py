@@ -196,7 +196,7 @@ class ArtifactSerializer(serializers.ModelSerializer[Artifact]):
 
 
 class MeasurementSerializer(serializers.ModelSerializer[Measurement]):
-    """With what a chart needs beside it, so that one request makes a data frame."""
+    """A measurement with all that a chart needs beside it, so that one request makes a data frame."""
 
     value = FiniteFloatField(allow_null=True)
     labels = serializers.DictField(child=serializers.CharField())

@@ -49,7 +49,7 @@ class Teams(ReadOnlyViewSet[Team]):
 
     @extend_schema(request=TeamSerializer, responses={201: TeamSerializer, 400: Problem})
     def create(self, request: Request) -> Response:
-        """For site admins; you are its first owner."""
+        """Create a team. Only for site admins; you become its first owner."""
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         with transaction.atomic():
