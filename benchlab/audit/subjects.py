@@ -17,7 +17,7 @@ from benchlab.team.roles import Role
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-# Which model `pk` is one of, by the first word of the URL's name; the API's nouns name their own.
+# Model of `pk` by the first word of the URL's name. Views of the API name theirs.
 MODELS = {
     "host": "hosts.Host",
     "credential": "hosts.Credential",

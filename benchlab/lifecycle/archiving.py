@@ -9,7 +9,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
 from django.utils import timezone
 
-from benchlab.lifecycle.nouns import NOUNS, Refused, noun_of
+from benchlab.lifecycle.managed_kinds import MANAGED_KINDS, Refused, managed_kind_of
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 
@@ -37,15 +37,15 @@ def restore_row(row: Any) -> None:
 
 
 def working_layout(row: Any) -> Layout | None:
-    """A layout of the campaign that holds a host, or waits for one; None of other nouns."""
-    if not isinstance(row, NOUNS["campaign"].model):
+    """A layout of the campaign that holds a host or waits for one; None if the row is no campaign."""
+    if not isinstance(row, MANAGED_KINDS["campaign"].model):
         return None
     return row.layouts.exclude(phase__in=AT_REST).select_related("host").first()  # type: ignore[no-any-return]
 
 
 def lock_row(row: Any) -> Any:
     """As it is now, until the transaction ends; whoever starts or uses it waits. Raises Refused: it was deleted."""
-    current = noun_of(row).model.objects.select_for_update().filter(pk=row.pk).first()
+    current = managed_kind_of(row).model.objects.select_for_update().filter(pk=row.pk).first()
     if current is None:
         raise Refused("It was deleted in the meantime.")
     return current

@@ -16,7 +16,7 @@ from benchlab.campaigns.models import Campaign, Run
 from benchlab.engine import orphans, release
 from benchlab.hosts.models import Host
 from benchlab.lifecycle import archiving
-from benchlab.lifecycle.nouns import NOUNS, Refused, Use, noun_of
+from benchlab.lifecycle.managed_kinds import MANAGED_KINDS, Refused, Use, managed_kind_of
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.runs.states import LayoutPhase
 from benchlab.topologies import plan_view
@@ -51,7 +51,7 @@ def delete(row: Any, by: Person, typed: str = "") -> None:
 @transaction.atomic
 def bring_back(row: Any) -> str:
     """As it was, with what its runs refer to. What is to be said of it. Raises Refused: it is there, or it goes."""
-    noun = noun_of(row)
+    noun = managed_kind_of(row)
     current = noun.model.even_deleted.select_for_update().filter(pk=row.pk).first()
     if current is None or current.going_at is not None:
         raise Refused("It is being removed for good: it cannot be brought back any more.")
@@ -63,7 +63,7 @@ def bring_back(row: Any) -> str:
 
 def _undelete(row: Any) -> str:
     """Under another name where that was taken meanwhile; that is said."""
-    noun, before = noun_of(row), row.name
+    noun, before = managed_kind_of(row), row.name
     # campaigns may have the same name
     if noun.kind != "campaign":
         names = set(noun.model.objects.filter(team=row.team_id).values_list("name", flat=True))
@@ -78,7 +78,7 @@ def _undelete(row: Any) -> str:
 def _deleted_parts(row: Any) -> Iterator[Any]:
     if not isinstance(row, Campaign):
         return
-    for noun in (NOUNS["topology"], NOUNS["workload"]):
+    for noun in (MANAGED_KINDS["topology"], MANAGED_KINDS["workload"]):
         deleted = noun.model.even_deleted.exclude(deleted_at=None).select_for_update()
         used = Q(pk__in=row.runs.order_by().values(noun.kind))
         if noun.kind == "topology":
@@ -91,14 +91,16 @@ def find_uses(row: Any) -> Iterator[Use]:
     if isinstance(row, Campaign):
         yield from _campaign_uses(row)
         return
-    kind = noun_of(row).kind
+    kind = managed_kind_of(row).kind
     using = Q(Exists(Run.objects.filter(**{kind: row.pk}, campaign=OuterRef("pk"))))
     if kind == "topology":
         using |= Q(Exists(Layout.objects.filter(topology=row.pk, campaign=OuterRef("pk"))))
     campaigns = list(Campaign.objects.filter(using)[: MAX_NAMED + 1])
     for campaign in campaigns[:MAX_NAMED]:
         yield Use(
-            "It is used in the campaign", str(campaign), NOUNS["campaign"].detail_url(campaign.pk)
+            "It is used in the campaign",
+            str(campaign),
+            MANAGED_KINDS["campaign"].detail_url(campaign.pk),
         )
     if len(campaigns) > MAX_NAMED:
         yield Use("and in others")
@@ -106,7 +108,7 @@ def find_uses(row: Any) -> Iterator[Use]:
 
 def _campaign_uses(campaign: Campaign) -> Iterator[Use]:
     layouts = list(campaign.layouts.select_related("host", "topology"))
-    url = NOUNS["campaign"].detail_url(campaign.pk)
+    url = MANAGED_KINDS["campaign"].detail_url(campaign.pk)
     for layout in layouts:
         if layout.phase not in archiving.AT_REST:
             text = f"{layout.topology} on {layout.host} is {layout.get_phase_display()}: cancel it first"

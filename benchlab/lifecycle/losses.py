@@ -14,7 +14,7 @@ from django.utils import timezone
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params
 from benchlab.findings.models import Finding
-from benchlab.lifecycle.nouns import noun_of
+from benchlab.lifecycle.managed_kinds import managed_kind_of
 from benchlab.runs.models import Artifact, Attempt, Layout, Measurement, Series
 from benchlab.sharing.models import Comment, Note, SavedView, Share, Star, Tagging
 from benchlab.verdicts.models import DismissedAnswer
@@ -71,7 +71,7 @@ def _total_size(rows: Any) -> int:
 
 
 def _comment_losses(row: Any) -> Iterator[Loss]:
-    about = Q(kind=noun_of(row).kind, object_id=row.pk)
+    about = Q(kind=managed_kind_of(row).kind, object_id=row.pk)
     if isinstance(row, Campaign):
         about |= Q(kind="run", object_id__in=row.runs.order_by().values("pk"))
     for what, model in (

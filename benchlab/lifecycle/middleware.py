@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 
 from benchlab.audit.subjects import MODELS
-from benchlab.lifecycle.nouns import noun_of
+from benchlab.lifecycle.managed_kinds import managed_kind_of
 from benchlab.runs.outputs import RawRemoved
 from benchlab.web import deleted_rows
 
@@ -28,7 +28,7 @@ class DeletedRowMiddleware(MiddlewareMixin):
         deleted = _requested_row(request)
         if deleted is None:
             return None
-        context = {"deleted": deleted, "kind": noun_of(deleted.row).kind}
+        context = {"deleted": deleted, "kind": managed_kind_of(deleted.row).kind}
         return render(request, "410.html", context, status=410)
 
 

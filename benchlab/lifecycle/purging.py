@@ -21,7 +21,7 @@ from benchlab.audit.subjects import describe_row
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import request_params
 from benchlab.lifecycle import archiving, deleting
-from benchlab.lifecycle.nouns import NOUNS, noun_of
+from benchlab.lifecycle.managed_kinds import MANAGED_KINDS, managed_kind_of
 from benchlab.runs.models import Artifact, Attempt, Layout
 from benchlab.sharing.models import SavedView, Share
 from benchlab.web import deleted_rows
@@ -36,7 +36,7 @@ def purge_due() -> int:
     """Purge what is due, as far as the time goes; the number of batches. Several at once take different rows."""
     until, batches = time.monotonic() + SWEEP_BUDGET_S, 0
     # campaigns first: the others are what their runs refer to
-    for noun in NOUNS.values():
+    for noun in MANAGED_KINDS.values():
         tried: set[int] = set()
         while time.monotonic() < until and _purge_batch(noun.model, tried):
             batches += 1
@@ -68,7 +68,11 @@ def due_rows(model: Any) -> QuerySet[Any]:
     """Oldest first. Topologies and workloads stay while a run refers to them, be its campaign deleted or not."""
     rows = model.even_deleted.filter(deleted_at__lte=timezone.now() - deleted_rows.grace_period())
     if model is not Campaign:
-        kind = NOUNS["topology"].kind if model is NOUNS["topology"].model else "workload"
+        kind = (
+            MANAGED_KINDS["topology"].kind
+            if model is MANAGED_KINDS["topology"].model
+            else "workload"
+        )
         rows = rows.filter(~Exists(Run.objects.filter(**{kind: OuterRef("pk")})))
         if kind == "topology":
             rows = rows.filter(~Exists(Layout.objects.filter(topology=OuterRef("pk"))))
@@ -111,7 +115,7 @@ def _finish_removal(row: Any) -> None:
 
 def _record_removal(row: Any, action: str, details: dict[str, Any]) -> None:
     chain.add_entry(
-        f"{noun_of(row).kind}-{action}",
+        f"{managed_kind_of(row).kind}-{action}",
         team_id=row.team_id,
         subject=describe_row(row),
         details=details,

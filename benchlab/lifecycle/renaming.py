@@ -9,7 +9,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 from benchlab.audit.subjects import describe_row, former_name
-from benchlab.lifecycle.nouns import Refused, noun_of
+from benchlab.lifecycle.managed_kinds import Refused, managed_kind_of
 
 # What tells whether a name is taken, beside itself.
 UNIQUE_FIELDS = ("team", "deleted_at")
@@ -20,7 +20,7 @@ def rename(row: Any, before: Mapping[str, str], new_values: Mapping[str, str]) -
 
     Raises Refused when it is not as they saw it, and ValidationError for a name that cannot be.
     """
-    noun = noun_of(row)
+    noun = managed_kind_of(row)
     old = {name: getattr(row, name) for name in noun.editable_fields}
     for name, value in new_values.items():
         setattr(row, name, value)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from django.urls import URLPattern, path
 
 from benchlab.lifecycle import views
-from benchlab.lifecycle.nouns import NOUNS, Noun
+from benchlab.lifecycle.managed_kinds import MANAGED_KINDS, ManagedKind
 
 
-def _noun_paths(noun: Noun) -> Iterator[URLPattern]:
+def _noun_paths(noun: ManagedKind) -> Iterator[URLPattern]:
     for word, view in (
         ("rename", views.rename),
         ("archive", views.archive),
@@ -29,5 +29,5 @@ def _noun_paths(noun: Noun) -> Iterator[URLPattern]:
 
 urlpatterns = [
     path("deleted/", views.deleted_list, name="deleted-list"),
-    *(pattern for noun in NOUNS.values() for pattern in _noun_paths(noun)),
+    *(pattern for noun in MANAGED_KINDS.values() for pattern in _noun_paths(noun)),
 ]

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from benchlab.audit import request_notes
 from benchlab.lifecycle import archiving, deleting, losses, renaming
-from benchlab.lifecycle.nouns import NOUNS, Noun, Refused, noun_of
+from benchlab.lifecycle.managed_kinds import MANAGED_KINDS, ManagedKind, Refused, managed_kind_of
 from benchlab.topologies import plan_view
 from benchlab.web import lists
 from benchlab.web.deleted_rows import DeletedRow
@@ -24,7 +24,7 @@ from benchlab.web.deleted_rows import DeletedRow
 PREVIOUS_PREFIX = "was-"
 # of each noun on the page of what is deleted
 MAX_ROWS = 100
-DeletedEntry = tuple[Noun, DeletedRow]
+DeletedEntry = tuple[ManagedKind, DeletedRow]
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.key_column("Name", lambda entry: str(entry[1].row)),
@@ -37,8 +37,8 @@ COLUMNS = {
 }
 
 
-def _noun_and_row(request: HttpRequest, kind: str, pk: int) -> tuple[Noun, Any]:
-    noun = NOUNS[kind]
+def _noun_and_row(request: HttpRequest, kind: str, pk: int) -> tuple[ManagedKind, Any]:
+    noun = MANAGED_KINDS[kind]
     return noun, get_object_or_404(noun.model.objects.for_user(request.user), pk=pk)
 
 
@@ -46,7 +46,7 @@ class RenameForm(forms.Form):
     """A name, and what else is said of the row; each with what the person saw, so that nothing is lost unseen."""
 
     def __init__(self, row: Any, data: Any = None) -> None:
-        self.noun: Noun = noun_of(row)
+        self.noun: ManagedKind = managed_kind_of(row)
         super().__init__(
             data, initial={name: getattr(row, name) for name in self.noun.editable_fields}
         )
@@ -99,7 +99,7 @@ def rename(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
 
 def _rename_page(
     request: HttpRequest,
-    noun: Noun,
+    noun: ManagedKind,
     row: Any,
     form: RenameForm,
     clash: str = "",
@@ -166,7 +166,7 @@ def delete(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
 
 
 def _delete_page(
-    request: HttpRequest, noun: Noun, row: Any, status: int = 200, **more: str
+    request: HttpRequest, noun: ManagedKind, row: Any, status: int = 200, **more: str
 ) -> HttpResponse:
     context = {
         "noun": noun,
@@ -183,7 +183,7 @@ def _delete_page(
 
 @require_POST
 def bring_back(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
-    noun = NOUNS[kind]
+    noun = MANAGED_KINDS[kind]
     row = get_object_or_404(noun.model.even_deleted.for_user(request.user), pk=pk)
     try:
         message = deleting.bring_back(row)
@@ -199,7 +199,7 @@ def deleted_list(request: HttpRequest) -> HttpResponse:
     """Page of what was deleted: that it was there, who deleted it, and until when it can come back."""
     rows: list[DeletedEntry] = [
         (noun, DeletedRow(row))
-        for noun in NOUNS.values()
+        for noun in MANAGED_KINDS.values()
         for row in noun.model.even_deleted.for_user(request.user)
         .exclude(deleted_at=None)
         .select_related("team")

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from benchlab.audit import request_notes
 from benchlab.lifecycle import archiving, deleting, renaming
-from benchlab.lifecycle.nouns import Refused, noun_of
+from benchlab.lifecycle.managed_kinds import Refused, managed_kind_of
 from benchlab.web.api import Conflict, Problem, TeamViewSet, errors_by_field
 
 TYPED = OpenApiParameter(
@@ -94,7 +94,7 @@ class ArchivableViewSet(TeamViewSet[Any]):
         serializer = serializer_class(data=request.data)
         serializer.is_valid(raise_exception=True)
         values = dict(serializer.validated_data)
-        before = {name: getattr(row, name) for name in noun_of(row).editable_fields}
+        before = {name: getattr(row, name) for name in managed_kind_of(row).editable_fields}
         before["name"] = values.pop("was", before["name"])
         if "name" not in values and before["name"] != row.name:
             raise Conflict(f"It is called “{row.name}” now.")

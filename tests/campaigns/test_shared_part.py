@@ -116,9 +116,8 @@ def test_whoever_asks_first_each_gets_what_they_may(troubled, ear):
     people = everybody()
     alone = {}
     for name, client in people.items():
-        ear.record_change(
-            events.campaign_channel(troubled.pk)
-        )  # nothing that was made before counts
+        # Nothing that was made before counts.
+        ear.record_change(events.campaign_channel(troubled.pk))
         alone[name] = plain(part(client, troubled))
     deeds = {name: [deed for deed in DEEDS if deed in text] for name, text in alone.items()}
     assert deeds == {

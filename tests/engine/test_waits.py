@@ -96,9 +96,8 @@ def test_an_answer_is_for_its_own_attempt_and_for_a_while(served, monkeypatch):
     made, _ = served
     shell = Slow(ADDRESS)
     made.submit_poll(7, question(1), shell)
-    assert (
-        made.submit_poll(7, question(2), shell) is False
-    )  # that one is over; nobody takes its answer
+    # That one is over; nobody takes its answer.
+    assert made.submit_poll(7, question(2), shell) is False
     shell.sent[0].set_result(RUNNING)
     assert made.take_answer(7, 2) is None
     shell.sent[1].set_result(RUNNING)

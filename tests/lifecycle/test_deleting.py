@@ -14,7 +14,7 @@ from benchlab.engine import commands, orphans
 from benchlab.engine.new_campaign import _check_not_deleted
 from benchlab.hosts.models import Device
 from benchlab.lifecycle import deleting, views
-from benchlab.lifecycle.nouns import Refused
+from benchlab.lifecycle.managed_kinds import Refused
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 from benchlab.sharing import links

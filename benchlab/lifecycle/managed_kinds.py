@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three nouns that people rename, archive and delete; an import is a campaign that was measured elsewhere."""
+"""The kinds of rows that people rename, archive and delete. An import is a campaign that was measured elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchlab.topologies.models import Topology
 
 
 @dataclass(frozen=True, slots=True)
-class Noun:
+class ManagedKind:
     """`text`: what can be said of it beside its name; "": nothing."""
 
     kind: str
@@ -33,18 +33,18 @@ class Noun:
         return reverse(f"{self.kind}-detail", args=[pk])
 
 
-NOUNS: Mapping[str, Noun] = {
+MANAGED_KINDS: Mapping[str, ManagedKind] = {
     noun.kind: noun
     for noun in (
-        Noun("campaign", Campaign, "question"),
-        Noun("topology", Topology, "description"),
-        Noun("workload", Workload),
+        ManagedKind("campaign", Campaign, "question"),
+        ManagedKind("topology", Topology, "description"),
+        ManagedKind("workload", Workload),
     )
 }
 
 
-def noun_of(row: Any) -> Noun:
-    return next(noun for noun in NOUNS.values() if isinstance(row, noun.model))
+def managed_kind_of(row: Any) -> ManagedKind:
+    return next(noun for noun in MANAGED_KINDS.values() if isinstance(row, noun.model))
 
 
 @dataclass(frozen=True, slots=True)
