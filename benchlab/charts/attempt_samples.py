@@ -139,7 +139,7 @@ def read_placed_layers(attempt: Attempt) -> tuple[Placed, ...] | None:
 
 
 def read_layers(attempt: Attempt) -> list[Layer]:
-    """As they were when the plan was made, else as whoever imported it said; of what neither tells none are known."""
+    """Return the layers of the plan, else those that the import names; empty if neither is known."""
     placed = read_placed_layers(attempt)
     if placed is not None:
         return device_work.plan_layers(placed)

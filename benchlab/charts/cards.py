@@ -168,7 +168,7 @@ def card_dom_id(workload: int, swept: bool) -> str:
 
 
 def campaign_dom_ids(groups: Sequence[Group], query: QueryDict) -> list[str]:
-    """Of `campaign_cards` of these lines, which need no numbers for that: a live page asks at each change."""
+    """Return the DOM ids of these lines' `campaign_cards`. Reads no numbers, since a live page asks at each change."""
     line_filter = request_params.Filter(moment=request_params.requested_moment(query))
     cards = [
         (every[0].workload, _lines_at_moment(every, line_filter)[2])

@@ -307,7 +307,7 @@ def _median_hover(
 def _curve_end_names(
     lines: Sequence[StyledLine], data: Sequence[dict[str, Any]], high: Mapping[str, float]
 ) -> list[dict[str, Any]]:
-    """At the ends of lines, in each panel that has one line of each; `high`: {y axis: its pixels}."""
+    """Name the lines at their ends, in each panel that draws every line once. `high`: {y axis: its pixels}."""
     annotations: list[dict[str, Any]] = []
     for axis, pixels in high.items():
         drawn = [trace for trace in data if trace["yaxis"] == axis]

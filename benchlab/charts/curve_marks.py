@@ -140,7 +140,7 @@ def _note_trace(line: MarkedLine, words: str, depth: float, rate: float, positio
 
 
 def _collapse_box(plot: Plot, line: MarkedLine, fall: Collapse) -> Box:
-    """Of the words below where it fell to, as `_fall` draws them."""
+    """Return the box of the text that `_collapse_trace` draws below the point to which the line fell."""
     x, y = plot.x.to_pixel(fall.last), plot.y.to_pixel(line.medians[fall.last]) - OFF_PX
     return Box(x - COLLAPSE_TEXT_PX / 2, y - LINE_PX, x + COLLAPSE_TEXT_PX / 2, y + 2 * OFF_PX)
 
@@ -234,7 +234,10 @@ def _line_beams(line: LineRepeats, plot: Plot, boxes: list[Box]) -> dict[str, An
 def _text_side(
     plot: Plot, depth: int, low: float, high: float, words: str, boxes: list[Box]
 ) -> str:
-    """At which end of the beam the words stand; "": nowhere, for lines run there, and the page tells them, too."""
+    """Return the end of the beam that has room for the text, "high" or "low".
+
+    "" if other lines or boxes leave no room; the page shows the text elsewhere, too.
+    """
     half = LETTER_PX * len(words) / 2
     at = plot.x.to_pixel(depth)
     deep = LINE_PX + OFF_PX

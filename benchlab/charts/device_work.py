@@ -200,8 +200,10 @@ def plan_layers(layers: Sequence[Placed]) -> list[Layer]:
 
 
 def imported_layers(specs: Sequence[LayerSpec], disks: Mapping[str, Sequence[str]]) -> list[Layer]:
-    """Of a result from elsewhere: its layers on the `disks` that its source tells, by role. What no layer asks for is
-    left out; where none asks for any, the roles stand for themselves."""
+    """Return the layers of an imported result on its source's `disks`, by role.
+
+    Disks that no layer asks for are left out. If no layer asks for any, each role is a layer of its own use.
+    """
     layers: list[Layer] = []
     holding: tuple[str, ...] = ()
     for spec, roles in zip(specs, chain.assign_source_disks(specs, disks), strict=True):
@@ -228,8 +230,11 @@ def disk_uses(layers: Sequence[Layer]) -> list[DiskUse]:
 def disk_work(
     layers: Sequence[Layer], parts: Sequence[Part], figures: Mapping[str, float], only: str = ""
 ) -> list[DiskWork]:
-    """For each part of the run and each use: what can be said. `figures`: the tool's plain ones, base units; `only`:
-    the one way that it goes (benchlab.analysis.devices.amplification.only_direction)."""
+    """Return the known disk work for each part of the run and each use.
+
+    `figures` are the tool's unlabelled ones, in base units. `only` is the single direction of the run's I/O, if it
+    has one (benchlab.analysis.devices.amplification.only_direction).
+    """
     alone = len(parts) == 1
     rows = (
         _work_in_window(use, part, figures, alone, only)
@@ -361,9 +366,9 @@ def shorten_names(names: Sequence[str]) -> str:
 def cache_hits(
     layers: Sequence[Layer], parts: Iterable[Part], figures: Mapping[str, float], only: str = ""
 ) -> list[CacheHits]:
-    """For each part: what caches count; and where the tool is known to read, what the bytes of their disks tell.
+    """Return the hits that caches count in each part and, if the tool reads, those that the bytes of their disks imply.
 
-    Under writes alone a cache is read for its own sake, which is no hit.
+    If the tool only writes, reads from the cache are its own housekeeping and no hits.
     """
     reads = (application_rates(figures, "", alone=True, only=only)["read"] or 0.0) > 0
     return [hit for part in parts for hit in _hits_in_window(layers if reads else (), part)]

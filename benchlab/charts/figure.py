@@ -137,7 +137,7 @@ def log_axis(title: str, unit: str, numbers: Sequence[float], dense: int = 99) -
 
 
 def _surrounding_range(least: float, most: float, ticks: Sequence[float]) -> Axis:
-    """From the tick below to the one above, where fewer than two lie between; else Plotly fits the axis itself."""
+    """Return the range from the tick below to the one above if fewer than two lie between; else Plotly fits it."""
     if sum(least <= tick <= most for tick in ticks) > 1:
         return {}
     below = max((tick for tick in ticks if tick <= least * (1 + 1e-9)), default=least)

@@ -34,8 +34,10 @@ CORE_METRICS = ("cpu.idle", "cpu.iowait")
 
 @dataclass(frozen=True, slots=True)
 class AttemptQueues:
-    """Of one attempt, over what it measured: requests in flight at each bottom disk and, where it has one, at the
-    volume on top, and its busiest core."""
+    """Queues of one attempt over its measured time.
+
+    Requests in flight at each bottom disk and at the volume on top, if there is one, and the busiest core.
+    """
 
     queues: Mapping[str, float]
     busiest_core: float | None

@@ -237,7 +237,7 @@ class HistoryChange:
 
 
 def read_history(user: Person, run: Run, metric: str = "", let_go: str = "") -> History:
-    """Of what `user` may see; without a metric the one that pages show first. Empty where nothing succeeded."""
+    """Return the history that `user` may see, by default of the pages' first metric; empty if nothing succeeded."""
     attempt = (
         run.attempts.filter(outcome=Outcome.SUCCEEDED)
         .select_related("run", "layout", "facts")

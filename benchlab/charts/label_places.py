@@ -83,7 +83,7 @@ class Scale:
     def fit(
         cls, numbers: Iterable[float], pixels: float, *, log: bool, zero: bool = False
     ) -> Scale:
-        """As Plotly fits an axis to its points. `zero`: it begins there."""
+        """Fit the scale to its points as Plotly does. With `zero`, a linear one begins at 0."""
         positions = [
             log10(number) if log else number for number in numbers if not log or number > 0
         ] or [0.0]
@@ -94,7 +94,7 @@ class Scale:
         return cls(low if zero and not log else low - room, high + room, pixels, log)
 
     def axis_value(self, value: float) -> float:
-        """As Plotly has it of annotations: of a logarithmic axis the logarithm."""
+        """Return the position that Plotly expects of an annotation: the logarithm if the axis is logarithmic."""
         return log10(value) if self.log else value
 
     def to_pixel(self, value: float) -> float:
@@ -167,7 +167,7 @@ def _to_pixels(x: Scale, y: Scale, line: tuple[Numbers, Numbers]) -> tuple[Pixel
 
 
 def _segments(line: Sequence[Pixel]) -> Iterable[tuple[Pixel, Pixel]]:
-    """From each point to the next; of a single one, to itself."""
+    """Pair each point with the next; a single point is paired with itself."""
     return pairwise(line) if len(line) > 1 else zip(line, line, strict=True)
 
 
@@ -243,7 +243,7 @@ def _block_start(block: tuple[float, int], gap: float) -> float:
 
 
 def _block_end(block: tuple[float, int], gap: float) -> float:
-    """From where on the next block may start."""
+    """Return the first position at which the next block may start."""
     return block[0] / block[1] + block[1] * gap
 
 
@@ -294,10 +294,10 @@ def _share_word(words: Sequence[Sequence[str]], from_end: bool) -> bool:
 
 
 def end_offsets(plot: Plot, names: Sequence[str]) -> list[float | None]:
-    """For each line by how many pixels its name stands above its end; None where there is no room.
+    """Return, for each line, how many pixels its name stands above its end; None if there is no room.
 
-    Where lines end furthest to the right theirs are beside each other. One that ends before that has its name only
-    where no line runs through it.
+    The names of lines that end furthest to the right stand one above the other. A line that ends before that has its
+    name only if no line runs through it.
     """
     last = [line[-1] if line else None for line in plot.lines]
     edge = max((x for line in plot.lines for x, _ in line), default=0.0)

@@ -180,7 +180,7 @@ class BinCell:
 
 @dataclass(frozen=True, slots=True)
 class BinRow:
-    """From `low` on and below `high` (s); a cell for each curve that was counted."""
+    """The latencies from `low` up to, but not including, `high` (s), with a cell for each curve that has counts."""
 
     low: float
     high: float

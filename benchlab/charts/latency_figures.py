@@ -172,7 +172,7 @@ def _share_points(curve: LatencyCurve) -> list[tuple[float, float]]:
 
 
 def _histogram_trace(drawn_curve: DrawnCurve, bins: Bins) -> dict[str, Any]:
-    """As an outline of steps: bars have no width on a logarithmic axis that holds for several."""
+    """Draw the histogram as a stepped outline, since no bar width fits all bars of a logarithmic axis."""
     counts, total = count_cells(bins), bins.total
     first, last = min(counts), max(counts)
     every = range(first, last + 1)
@@ -270,7 +270,7 @@ def _curve_trace(drawn_curve: DrawnCurve) -> dict[str, Any]:
 
 
 def _share_height(rest: float, scale: str) -> float:
-    """In percent on an even axis; stretched, what is left."""
+    """Return the height of a point: percent on an even axis, the remaining share (0 to 1) on a stretched one."""
     return round(100 * (1 - rest), 8) if scale == "even" else round(rest, 12)
 
 
@@ -290,7 +290,7 @@ def has_cdf(names: Collection[str]) -> bool:
 
 
 def cdf_depths(groups: Iterable[Group]) -> list[int]:
-    """At which a CDF may be asked for; [] of lines without any."""
+    """List the outstanding I/Os at which a CDF may be requested; [] if the lines have none."""
     return sorted(
         {sample.outstanding for line in groups for sample in line.samples if sample.outstanding}
     )

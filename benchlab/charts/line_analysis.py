@@ -107,7 +107,7 @@ REPEAT_COUNTS = {1: "one repeat", 2: "two repeats"}
 
 @dataclass(frozen=True, slots=True)
 class CurveAnswer:
-    """Of a line that is swept and over; `knee` is None where too little was measured."""
+    """The knee, collapse and cap of a finished sweep; `knee` is None if too little was measured."""
 
     knee: Knee | None = None
     collapse: Collapse | None = None
@@ -115,7 +115,7 @@ class CurveAnswer:
 
 
 def curve_answer(group: Group, operation: str = "") -> CurveAnswer:
-    """Of a campaign that is over: until then it would jump with each run."""
+    """Analyse a line once its campaign is over; before that, the answer would jump with each run."""
     if not (group.over and group.swept):
         return CurveAnswer()
     iops = _repeats_by_depth(group, Choice(operation=operation).metric_name("iops"))
@@ -151,7 +151,7 @@ def curve_answer_text(group: Group) -> str:
 
 
 def knee_text(found_knee: Knee | None) -> str:
-    """Of fewer than three repeats with the reservation that it needs."""
+    """Describe the knee, with a reservation if it rests on fewer than three repeats."""
     if found_knee is None:
         return f"at least {ENOUGH_DEPTHS} depths, each with IOPS, are needed"
     position = _knee_position(found_knee)
@@ -201,7 +201,7 @@ def ratios_by_depth(group: Group, name: str) -> dict[int, float]:
 
 
 def ratios_by_line(groups: Sequence[Group], name: str) -> list[float | None]:
-    """Of lines without a sweep: a cell each, held against the noise of the others."""
+    """Return the disagreement of each line without a sweep: one cell a line, against the noise of the others."""
     return disagreement_ratios([_sample_values(group.samples, name) for group in groups])
 
 

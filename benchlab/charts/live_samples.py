@@ -162,7 +162,7 @@ class Strips:
 
 
 def read_strips(attempt: Attempt, *, every: bool = False) -> Strips:
-    """Of the disks that its layout claims; `every`, or where it claims none (a scratch directory): of all."""
+    """Read the strips of the layout's disks; of all disks with `every`, or if it claims none (a scratch directory)."""
     facts = attempt.facts.facts if attempt.facts else {}
     own = set() if every else layout_disks(attempt, facts)
     try:

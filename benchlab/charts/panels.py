@@ -32,7 +32,7 @@ class DiskBand:
 
 
 def disk_bands(uses: Iterable[DiskUse], rows: Sequence[MetricRows]) -> list[DiskBand]:
-    """Of the uses with more than a few disks that were sampled, all of a metric by one clock. A disk is in one only."""
+    """Bundle each use with more than a few sampled disks, if each metric has one clock. No disk is in two bands."""
     bands: list[DiskBand] = []
     bundled: set[str] = set()
     for use in uses:

@@ -271,7 +271,7 @@ def _unfinished_campaigns() -> QuerySet[Layout, tuple[int]]:
 
 
 def _with_stage_names(groups: list[Group]) -> list[Group]:
-    """With a name for each moment, by what else was measured in that campaign's layouts of that topology and host."""
+    """Name each line's moment in relation to the others measured in that campaign on the same topology and host."""
     beside: dict[tuple[int, int, int], set[str]] = defaultdict(set)
     for line in groups:
         beside[line.campaign, line.topology, line.host].add(line.stage)
@@ -289,9 +289,9 @@ def _with_stage_names(groups: list[Group]) -> list[Group]:
 def assign_style_places(
     groups: Sequence[Group], awaited: Iterable[tuple[int, int]] = ()
 ) -> list[Group]:
-    """With the places of layouts and hosts among them, in the order in which they were made.
+    """Number the layouts and the hosts of these lines in the order of their creation, which decides each line's style.
 
-    `awaited`: (topology, host) of what has no result yet, so that those that have one keep their looks.
+    `awaited` is the (topology, host) of lines without a result yet, so that the others keep their style.
     """
     every = {(line.topology, line.host) for line in groups} | {*awaited}
     layouts, hosts = (rank_values(place[part] for place in every) for part in (0, 1))

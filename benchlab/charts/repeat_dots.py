@@ -175,7 +175,7 @@ def _median_bar(line: StyledLine, name: str, unit: str, longest: float) -> dict[
 
 
 def _repeat_beam(line: StyledLine, name: str, ratio: float) -> dict[str, Any]:
-    """From the smallest to the largest repeat, which differ more than noise explains."""
+    """Draw a beam from the smallest to the largest repeat, which differ more than noise explains."""
     values = _line_values(line, name)
     return {
         "type": "scatter",

@@ -33,7 +33,7 @@ class Track:
 
     @property
     def durations(self) -> Numbers:
-        """Of the first one nobody knows what was before it: it is taken for as long as the second."""
+        """The seconds that each value covers. The first has no predecessor and counts as long as the second."""
         if len(self.spans) or not len(self.times):
             return self.spans
         times = np.asarray(self.times, dtype=np.float64)
@@ -83,7 +83,7 @@ def select_part(tracks: Sequence[Track], windows: Sequence[Window], number: int 
 
 
 def measured_tracks(tracks: Iterable[Track], windows: Sequence[Window]) -> Iterator[Track]:
-    """As `part` of all that was measured, one track after the other."""
+    """Cut each track to all measured windows, one track after the other; whole tracks if none was measured."""
     measured = [window for window in windows if window.measured]
     yield from _cut_tracks(tracks, measured) if measured else tracks
 
@@ -148,7 +148,7 @@ REQUEST_RATES: dict[str, tuple[str, ...]] = {
 
 
 def request_weights(track: Track, of_device: Mapping[str, Track]) -> Numbers:
-    """Of each of its values: requests, where all are known, else seconds."""
+    """Weigh each value by its requests if all are known, else by its seconds."""
     requests = _request_counts(track, of_device)
     return track.durations if requests is None else requests
 

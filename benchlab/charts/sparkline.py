@@ -94,7 +94,7 @@ class SparkChart:
 
 
 def build_sparkline(sets: Sequence[SetUp], name: str, unit: str) -> SparkChart | None:
-    """Of `name` in base units. Lines where there are several depths, else bars; None where nothing is known."""
+    """Draw `name` in base units: lines if there are several depths, else bars. None if nothing was measured."""
     measured = [set_up for set_up in sets if set_up.medians]
     depths = sorted({depth for set_up in measured for depth in set_up.medians if depth})
     if len(depths) > 1:
@@ -197,7 +197,7 @@ def _bar_chart(sets: Sequence[SetUp], name: str, unit: str) -> SparkChart:
 
 
 def _axis_values(most: float) -> list[float]:
-    """From 0 in steps of 1, 2 or 5 times a power of ten, to above the most."""
+    """Return the ticks from 0 up to at least `most`, in steps of 1, 2 or 5 times a power of ten."""
     if most <= 0:
         return [0.0, 1.0]
     rough = most / VALUE_TICKS

@@ -238,7 +238,7 @@ def _bold_heading(text: str, *, united: bool) -> str:
 
 
 def _wrap_heading(text: str, most: int) -> list[str]:
-    """On two lines of so many letters at most, as words allow; what has no room there, who points at it sees."""
+    """Wrap the text at words onto at most two lines of `most` letters. Its hover text shows what has no room."""
     lines = wrap(text, most, max_lines=2, placeholder="…") or [text]
     return [line.replace(" ·…", "…") for line in lines]
 
@@ -288,7 +288,7 @@ def _axis_numbers(chart: ExploreChart, place: int) -> list[float]:
 
 
 def _explore_axis(chart: ExploreChart, place: int) -> Axis:
-    """Of x (0) or y (1): of a metric, of a factor whose values are numbers, of names, or of time."""
+    """Return the x axis (0) or the y axis (1): of a metric, of a numeric factor, of names, or of time."""
     quantity = chart.y if place else chart.x
     word, log = chart.axis_titles[place], chart.logs[place]
     if quantity:

@@ -90,7 +90,7 @@ def factor_word(name: str) -> str:
 
 
 def lower_first(words: str) -> str:
-    """As it stands within a sentence: "Total latency" -> "total latency", "IOPS" as it is."""
+    """Lower the first letter, for use within a sentence: "Total latency" -> "total latency"; "IOPS" stays."""
     return words if words[:2].isupper() else words[:1].lower() + words[1:]
 
 
@@ -100,7 +100,7 @@ def line_options(group: Group) -> OptionValues:
 
 
 def factor_level(name: str, group: Group, sample: Sample, options: OptionValues) -> Level:
-    """Of one run. `options`: what `told` says of its line."""
+    """Return the level of one run. `options` are the `line_options` of its line."""
     if name == PERCENTILE:
         # a run has several: benchlab.charts.explore.lines tells which
         return UNKNOWN_LEVEL
@@ -201,7 +201,7 @@ CONDITION = re.compile(r"([^\s=<>!~]+)\s*(!=|<=|>=|=|<|>|~)\s*(.*\S)\s*")
 
 
 def parse_conditions(conditions: Sequence[str]) -> dict[str, list[str]]:
-    """As a query string of the API has them. Raises Refused: one that is none."""
+    """Parse conditions ("oio <= 16") into the API's query parameters. Raises QueryError for an invalid one."""
     parameters: dict[str, list[str]] = {}
     for text in conditions:
         match = CONDITION.fullmatch(text)

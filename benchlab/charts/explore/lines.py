@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From groups of runs to lines: which runs share a point, its median, its ratio to another line's. Pure.
+"""Turn groups of runs into lines: the runs that share a point, its median, its ratio to another line's. Pure.
 
 A point is the median over the runs that share it (repeats and visits), and never a median of medians. What a line is
 does not depend on how it looks: two workloads, hosts or sizes of block are never one line, unless that is an axis.
@@ -204,8 +204,10 @@ def build_lines(groups: Sequence[Group], axes: Axes, units: Mapping[str, str]) -
 
 
 def unite_lines(firsts: Sequence[Line], others: Sequence[Line]) -> tuple[list[Line], list[Line]]:
-    """Of two metrics with the same axes: in both every line of either, in one order and by one name; what a metric
-    was not measured for has no points there."""
+    """Give two metrics with the same axes the same lines, in the same order and under the same names.
+
+    A line for which a metric was not measured has no points there.
+    """
     first, second = ({line.id: line for line in part} for part in (firsts, others))
     every = sorted(
         {**second, **first}.values(),
@@ -224,7 +226,7 @@ def _with_points(labelled: Iterable[Line], by_id: Mapping[str, Line]) -> list[Li
 def _run_values(
     metrics: Sequence[Quantity | None], sample: Sample, units: Mapping[str, str], *, ranked: bool
 ) -> Iterator[tuple[Level | None, Values]]:
-    """Of one run what the axes need, if it measured all of it; over percentiles once for each that it told."""
+    """Yield a run's values for the axes if it measured all of them; over percentiles, once for each it reports."""
     if not ranked:
         values = [metric.read_value(sample) if metric else None for metric in metrics]
         if not _is_incomplete(metrics, values):
