@@ -25,19 +25,22 @@ GROUPABLE_KINDS = (Kind.TEXT, Kind.NAME, Kind.WHOLE, Kind.NUMBER, Kind.PARAM, Ki
 
 @dataclass(frozen=True, slots=True)
 class GroupFigure:
-    """Of one metric in one group. `spread`: the sample's standard deviation over the mean; None: of one value, say."""
+    """Statistics of one metric in one group.
+
+    `spread` is the sample's standard deviation over the mean; None if it has none, as a single value has none.
+    """
 
     number: int
     mean: float | None
     median: float | None
     spread: float | None
-    # "" where they have several: then nothing else is told
+    # "" if the values differ in unit: then there are no other statistics
     unit: str
 
 
 @dataclass(frozen=True, slots=True)
 class RunGroup:
-    """`values`: of the columns grouped by; `ids`: of those that are names, by place. `figures`: as they were asked."""
+    """`values` of the grouping columns; `ids` of those that are names, by place; `figures` as requested."""
 
     values: tuple[Any, ...]
     ids: tuple[int | None, ...]

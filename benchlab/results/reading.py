@@ -110,8 +110,10 @@ def names_campaigns(query: TableQuery | None) -> bool:
 
 
 def resolve_query(query: TableQuery, campaigns: Composable) -> TableQuery:
-    """With options that are numbers everywhere known as such. Raises Refused for one, and for a tool, a sampler, a
-    metric or a name, that neither BenchLab knows nor any run has."""
+    """Mark the options that are numbers in every run as numeric.
+
+    Raises QueryError for an option, tool, sampler, metric or name that neither BenchLab nor any run has.
+    """
     for condition in query.conditions:
         _check_known_words(condition, campaigns, query.shape.name)
         _check_names(condition, campaigns)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what was asked to SQL. Pure: psycopg's composition, no connection.
+"""Translate a query into SQL. Pure: psycopg's composition, no connection.
 
-What is the same for all rows of an attempt is made once, in the materialised part `x` (key "#"); then each attempt's
-rows are looked up by the index. So a text of 40 figures is escaped once and not forty times, rows come in order
-without a sort, and the first of them at once.
+The values that all rows of an attempt share are built once, in the materialised part `x` (key "#"); then the index
+finds each attempt's rows. So the text shared by 40 figures is escaped once and not forty times, rows come in order
+without a sort, and the first of them come at once.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def metrics_statement(query: TableQuery, campaigns: Composable) -> Composed:
 
 
 def options_statement(names: Sequence[str], campaigns: Composable) -> Composed:
-    """For each option: whether any run has it, and whether it is a number wherever it is there."""
+    """Select for each option whether any run has it, and whether it is a number in all runs that have it."""
     tests = [
         SQL("bool_or(r.options ? {0}), bool_and(jsonb_typeof(r.options -> {0}) = 'number')").format(
             Literal(name)

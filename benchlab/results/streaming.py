@@ -34,7 +34,7 @@ _counting = threading.Lock()
 
 
 class Busy(Exception):
-    """As many are under way as may be, or as this person may have."""
+    """No slot is free: the limit of exports, of the team or of this person is reached."""
 
 
 class TooSlow(Exception):
@@ -89,7 +89,7 @@ class _Transfer:
             _release_slot(self.whose, self.team)
 
     def _abort(self, error: BaseException) -> None:
-        """In place of the parts that wait: half a file must not look whole, and who waits for a part has an end."""
+        """Replace the queued parts by the error: half a file must not look whole, and the reader's wait must end."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self.parts.get_nowait()

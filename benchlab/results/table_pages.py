@@ -245,7 +245,7 @@ class MetricWalk:
 
 @dataclass(frozen=True, slots=True)
 class NameWalk:
-    """By the name of what has many runs: its rows in order, and of each the first runs that fill the page."""
+    """Order by a name that many runs share: walk the named rows, and read the first runs of each for the page."""
 
     query: TableQuery
     campaigns: Composable
@@ -331,7 +331,7 @@ def _page_conditions(query: TableQuery, campaigns: Composable) -> Composed:
 
 
 def _after_position(terms: Sequence[str], after: Sequence[Any], down: bool) -> list[Composable]:
-    """From the row on, without it: PostgreSQL would take "more than" for hardly any row where most are equal."""
+    """Start at the row and exclude it: for ">" PostgreSQL would expect hardly any rows if most values are equal."""
     if not after:
         return []
     sign, back = ("<", ">") if down else (">", "<")
