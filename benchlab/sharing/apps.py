@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""So that what was said about a row goes with it."""
+"""The app's configuration: deleting a row deletes the discussion about it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Sharing(AppConfig):
     name = "benchlab.sharing"
 
     def ready(self) -> None:
-        # Here, for it needs the models, which are loaded after the apps.
+        # Imported here because it needs the models, which are loaded after the apps.
         from benchlab.sharing import targets
 
         for model in targets.target_models():

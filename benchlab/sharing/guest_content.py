@@ -25,7 +25,7 @@ def lines_of(link: OpenedLink) -> list[Group]:
 
 
 def cards_of(link: OpenedLink, request: HttpRequest) -> list[Card]:
-    """With ?metric= and ?moment=, as without JavaScript they are asked for."""
+    """Build the cards of the shared page; ?metric= and ?moment= choose what they show without JavaScript."""
     figure, csv = (reverse(name, args=[link.token]) for name in ("shared-figure", "shared-csv"))
     groups = read_groups(link.guest, link.lines.campaigns)
     unequal = (
@@ -64,7 +64,7 @@ def attempt_of(link: OpenedLink) -> Attempt:
 
 
 def run_context(link: OpenedLink) -> dict[str, Any]:
-    """As benchlab.charts.run_page shows it, without what leads into the app and without what the engine did."""
+    """Build the context of benchlab.charts.run_page without links into the app and without the engine's actions."""
     attempt = attempt_of(link)
     run: Run = attempt.run
     context = run_page.attempt_context(run, attempt)

@@ -197,7 +197,7 @@ class _Writer:
         return PIPE.sub(r"\\|", words)
 
     def _paragraph(self, parts: Iterable[Node | str]) -> str:
-        """Of one paragraph; a line that begins like a mark does not begin one."""
+        """Write one paragraph, escaping lines that would begin a block mark."""
         lines = "".join(map(self._inline, parts)).split("\0")
         escaped = [_escape_line_start(SPACES.sub(" ", line).strip()) for line in lines]
         return "\\\n".join(line for line in escaped if line)

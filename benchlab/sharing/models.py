@@ -159,7 +159,7 @@ class WrittenText(models.Model):
 
 
 class ReportText(WrittenText):
-    """In a campaign's report."""
+    """Text in a campaign's report."""
 
     campaign = models.ForeignKey(
         "campaigns.Campaign", on_delete=models.CASCADE, related_name="report_texts"
@@ -241,7 +241,7 @@ class ViewTextQuerySet(OwnedQuerySet["ViewText"]):
 
 
 class ViewText(WrittenText):
-    """In a saved comparison's report."""
+    """Text in a saved comparison's report."""
 
     view = models.ForeignKey(SavedView, on_delete=models.CASCADE, related_name="report_texts")
 

@@ -67,7 +67,7 @@ class RawOutput:
 
     @property
     def bounds(self) -> str:
-        """Of a report's file."""
+        """Limits of the raw output in a report's file, in words."""
         return f"up to {in_words(IN_FILE)} compressed, made of up to {in_words(READ_FOR_FILE)}"
 
 
@@ -104,7 +104,7 @@ class EmbedBudget:
 
     @property
     def unnamed_count(self) -> int:
-        """Of those that were left out, how many are not named."""
+        """The number of omitted files that `names` does not list."""
         return self.omitted - len(self.names)
 
 
@@ -119,7 +119,7 @@ def readable_artifacts(
 def raw_output_of(
     user: AbstractBaseUser | AnonymousUser, rows: OwnedQuerySet[Artifact]
 ) -> RawOutput:
-    """By one query, of sizes alone."""
+    """Sum up the raw output that this person may read. One query, which reads sizes only."""
     present = Q(attempt__raw_removed_at=None)
     totals: dict[str, Any] = (
         rows.visible_to(user)

@@ -135,7 +135,7 @@ def remove_links(figure: Any) -> Any:
 
 
 def build_redaction(runs: QuerySet[Run], team: Team, hide_hosts: bool) -> Redaction:
-    """Of all hosts of these runs, and of the team: people compare with others too. Addresses are hidden always."""
+    """Hide all hosts of these runs and of the team: people compare with others, too. Always hide addresses."""
     shared_hosts = set(runs.order_by().values_list("host", flat=True))
     hosts = list(Host.objects.filter(Q(team=team) | Q(pk__in=shared_hosts)).order_by("pk"))
     aliases = {pk: f"host {host_letters(n)}" for n, pk in enumerate(sorted(shared_hosts))}
@@ -191,7 +191,7 @@ def _add_disk_names(
 
 
 def _spellings(identifier: str) -> Iterator[str]:
-    """As facts, /dev/disk/by-id and pools write the same number."""
+    """Yield the spellings of an identifier in facts, /dev/disk/by-id and pools."""
     yield identifier
     core = (
         identifier.partition(":")[2] if identifier.startswith(("wwn:", "serial:")) else identifier

@@ -44,11 +44,11 @@ class Subject:
 
     @property
     def kind(self) -> str:
-        """As the names of addresses begin with it."""
+        """First word of the report's URL names."""
         return "view" if isinstance(self.row, SavedView) else "campaign"
 
     def report_url(self, part: str = "") -> str:
-        """Of the page; "-file" (one HTML file), "-made" (what workers make of it), "-raw"."""
+        """Return the URL of the page, or of its part: "-file" (one HTML file), "-made" (the workers' files), "-raw"."""
         return reverse(f"{self.kind}-report{part}", args=[self.row.pk])
 
     @property
@@ -81,7 +81,7 @@ class Subject:
 
     @property
     def file_stem(self) -> str:
-        """Of its files, without what the format adds."""
+        """Name of the report's files, without the extension."""
         return f"{self.title.replace(' ', '-')}-report"
 
 
@@ -149,7 +149,7 @@ def _set_up_context(layouts: QuerySet[Layout], runs: Q) -> dict[str, Any]:
 
 
 def member_context(request: HttpRequest, subject: Subject) -> dict[str, Any]:
-    """With its cards and lines, as who is logged in sees them. ?metric= and ?moment= as on the campaign's page."""
+    """Build the context with the member's cards and lines. ?metric= and ?moment= are those of the campaign's page."""
     row = subject.row
     details = (
         _comparison_context(request, row)
@@ -162,8 +162,10 @@ def member_context(request: HttpRequest, subject: Subject) -> dict[str, Any]:
 def raw_artifacts(
     request: HttpRequest, subject: Subject, lines: Iterable[Group] | None = None
 ) -> OwnedQuerySet[Artifact]:
-    """Of the attempts that its numbers come from, whoever may read it: raw_data.readable looks. `lines`: of a
-    comparison, as for_member gives them; without, they are asked for."""
+    """Select the raw output of the attempts behind the report's numbers, whoever may read it.
+
+    `raw_data.readable_artifacts` checks who may. `lines` are those of a comparison; None reads them.
+    """
     runs = Q(campaign=subject.row.pk)
     if isinstance(subject.row, SavedView):
         groups = lines
@@ -329,7 +331,7 @@ def _run_commands(runs: QuerySet[Run]) -> dict[int, str]:
 
 
 def _succeeded_artifacts(runs: QuerySet[Run]) -> OwnedQuerySet[Artifact]:
-    """Of the attempts that the numbers come from."""
+    """Select the raw output of these runs' successful attempts, from which the numbers come."""
     rows = Artifact.objects.filter(attempt__run__in=runs, attempt__outcome=Outcome.SUCCEEDED)
     return (
         rows.defer("content").select_related("attempt").order_by("attempt__run", "attempt", "name")

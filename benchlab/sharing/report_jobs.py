@@ -296,7 +296,7 @@ ROOT = re.compile(rb"/Root\s+(\d+\s+\d+\s+R)")
 
 
 def add_metadata(pdf: bytes, facts_by_name: Mapping[str, str], created: datetime) -> bytes:
-    """With `told` (Title, Subject, Creator …) as its facts. Raises ValueError: it ends as no PDF of Chromium does."""
+    """Add facts (Title, Subject, Creator …) to a PDF. Raises ValueError if it does not end like one of Chromium's."""
     end = TRAILER.search(pdf, max(0, len(pdf) - 2048))
     size, root = (SIZE.search(end[1]), ROOT.search(end[1])) if end else (None, None)
     if end is None or size is None or root is None:

@@ -24,7 +24,7 @@ class ChangedMeanwhile(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PlaceText:
-    """A place of the report. `draft` stands in its form: what is stored, or what was sent and refused with `said`."""
+    """A place of the report. Its form holds `draft`: the stored text, or a refused one with its `error`."""
 
     place: str
     label: str
@@ -68,7 +68,7 @@ def write_text(
 def texts_with_error(
     about: Reported, place: str, draft: str, error: Exception
 ) -> dict[str, PlaceText]:
-    """As `of`, with what was sent at that place and why it was not saved."""
+    """Return `texts_by_place` with the refused draft at its place and the reason why it was not saved."""
     texts = texts_by_place(about)
     was = texts[place]
     if isinstance(error, ValidationError):

@@ -104,7 +104,7 @@ def _owned_row(request: HttpRequest, kind: str, pk: int) -> Any:
 
 
 def _record_subject(request: HttpRequest, row: Any) -> None:
-    """For the audit log, which cannot tell what `kind` and `pk` of these URLs mean."""
+    """Name the subject for the audit log, which cannot resolve `kind` and `pk` of these URLs."""
     request_notes.note_subject(request, targets.row_team(row).pk, targets.audit_name(row))
 
 

@@ -122,7 +122,7 @@ def _embeds(
 
 
 def embed_snippet(url: str, title: str) -> str:
-    """To be pasted into another page: text, which ours escapes once more."""
+    """Return HTML to paste into another page. It is shown as text, which our page escapes once more."""
     return (
         f'<iframe src="{escape(url)}" title="{escape(title)}" width="100%" height="720"'
         ' loading="lazy" style="border:0"></iframe>'

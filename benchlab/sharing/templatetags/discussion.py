@@ -32,7 +32,7 @@ def _base_context(context: Mapping[str, Any]) -> dict[str, Any]:
 
 @register.inclusion_tag("sharing/_talk_actions.html", takes_context=True)
 def talk_actions(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
-    """For the title row: star, report, share. The reference library's rows may be starred too."""
+    """Show star, report and share in the title row. Rows of the reference library may be starred, too."""
     base = _base_context(context)
     kind = targets.row_kind(row)
     stars = Star.objects.for_user(base["user"]).filter(kind=kind, object_id=row.pk)
@@ -80,7 +80,7 @@ def starred(context: Mapping[str, Any]) -> dict[str, Any]:
 
 @register.inclusion_tag("sharing/_views.html", takes_context=True)
 def saved_views(context: Mapping[str, Any]) -> dict[str, Any]:
-    """Of Explore and the compare page: what is saved."""
+    """Show the saved views of Explore and the compare page."""
     base = _base_context(context)
     views = SavedView.objects.for_user(base["user"]).select_related("team")
     rows = [(row, queries.view_url(row.query), queries.is_explored(row.query)) for row in views]
@@ -89,14 +89,14 @@ def saved_views(context: Mapping[str, Any]) -> dict[str, Any]:
 
 @register.inclusion_tag("sharing/_save_view.html", takes_context=True)
 def save_view(context: Mapping[str, Any], page: str = "compare") -> dict[str, Any]:
-    """For their title row: the form that saves what is shown."""
+    """Show the form that saves the current view, in the title row of Explore and the compare page."""
     base = _base_context(context)
     try:
         query = queries.canonical(base["request"].GET.urlencode())
     except ValidationError:
         query = ""
     if query and page == "explore" and not queries.is_explored(query):
-        # its first axis anyway, and it says where the view is opened
+        # the first axis in any case, and it decides where the view opens
         query += "&x=outstanding"
     explored = queries.is_explored(query)
     return base | {"query": query, "explored": explored, "kinds": Share.Kind}
