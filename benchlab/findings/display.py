@@ -77,7 +77,7 @@ def label_of(kind: str) -> str:
 
 
 def anchor_of(kind: str) -> str:
-    """Of its paragraph in docs/method.md: of a run's findings by their label, of all others by their kind."""
+    """Return the anchor of its paragraph in docs/method.md: a run's findings by label, all others by kind."""
     if kind in finding.HISTORY_LABELS:
         return slugify(kind.replace("_", " "))
     return slugify(label_of(kind) if kind in finding.run_findings() else kind)
@@ -117,7 +117,7 @@ def campaign_findings(user: Person, campaign: Campaign) -> list[DisplayedFinding
 
 
 def with_offers(campaign: Campaign, findings: Sequence[DisplayedFinding]) -> list[DisplayedFinding]:
-    """With what would tell: as many repeats as its number of that name says. Three queries where there are any."""
+    """Offer each finding that requests repeats that number of them. Three queries if any does."""
     requests = {
         at: requested
         for at, row in enumerate(findings)
@@ -141,7 +141,7 @@ def _requested_repeats(row: Finding) -> RepeatGoal | None:
 def compared_findings(
     user: Person, campaigns: Collection[int], workloads: Collection[int], attempts: Collection[int]
 ) -> list[DisplayedFinding]:
-    """Of these attempts; between set-ups only what is about runs of theirs."""
+    """List the findings on these attempts, and those between set-ups only if all their runs are among these."""
     rows = _current_findings(user).filter(campaign__in=campaigns)
     matching = rows.filter(Q(attempt__in=attempts) | Q(workload__in=workloads))
     runs = set(Attempt.objects.filter(pk__in=attempts).values_list("run", flat=True))
@@ -248,7 +248,7 @@ def _line_url(artifact: int, line: int) -> str:
 
 
 def group_by_kind(findings: Iterable[DisplayedFinding]) -> list[Kind]:
-    """In their order; what is between set-ups apart from what is of single runs."""
+    """Group findings by kind in their order, those between set-ups apart from those of single runs."""
     kinds: dict[tuple[str, str, bool], list[DisplayedFinding]] = defaultdict(list)
     for displayed in findings:
         kinds[displayed.row.kind, displayed.row.severity, displayed.run is None].append(displayed)
@@ -260,14 +260,14 @@ def group_by_kind(findings: Iterable[DisplayedFinding]) -> list[Kind]:
 
 @dataclass(slots=True)
 class OmittedCounts:
-    """In a page's context as `left_out`: the page is a report. Who shows answers or findings there fills it in."""
+    """Counts that a report has in its context as `left_out`. The tags that show answers and findings fill them in."""
 
     answers: int = 0
     findings: int = 0
 
     @property
     def anchor(self) -> str:
-        """Place where the team has them, on the page that the report is of."""
+        """Anchor of the omitted ones on the page that the report is about."""
         return "answers" if self.answers else "findings"
 
     @property

@@ -25,14 +25,14 @@ ELSEWHERE = ("extra", "job_file")
 
 @dataclass(frozen=True, slots=True)
 class EarlierWrite:
-    """`upto`: B from the volume's start that it wrote without a gap; 0: it discarded blocks."""
+    """A run's writes: bytes from the volume's start without a gap; 0 if it discarded blocks."""
 
     ended: datetime
     contiguous_bytes: float
 
 
 def writes_by_layout(layouts: Collection[int]) -> Mapping[int, list[EarlierWrite]]:
-    """By layout, in the order of time, what its runs wrote in order. One query."""
+    """Return, by layout and in the order of time, its runs' sequential writes and discards. One query."""
     rows = Measurement.objects.filter(
         attempt__layout__in=layouts,
         attempt__outcome=Outcome.SUCCEEDED,
@@ -60,7 +60,7 @@ def writes_by_layout(layouts: Collection[int]) -> Mapping[int, list[EarlierWrite
 
 
 def _contiguous_bytes(tool: str, given_options: Mapping[str, Any], moved: float) -> float:
-    """As far as one stream from the volume's start came that was told to write in order, once it had done all of it."""
+    """Return the bytes that one completed sequential stream wrote from the volume's start; 0 if it was none."""
     if any(given_options.get(name) for name in ELSEWHERE):
         return 0.0
     try:

@@ -53,8 +53,10 @@ class Dismissible(models.Model):
 
 
 class Finding(Dismissible):
-    """Of one attempt, or of the lines of one workload in a campaign. Always rebuildable (`manage.py reparse`), but for
-    its dismissal: `kind` and `about` tell which one it was."""
+    """A finding on one attempt, or on the lines of one workload in a campaign.
+
+    `manage.py reparse` can always rebuild it, except for its dismissal: `kind` and `about` identify it.
+    """
 
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="findings")
     attempt = models.ForeignKey(

@@ -43,8 +43,10 @@ AT_ONCE = 10
 
 
 def read_runs(attempts: Sequence[int], *, of_disks: bool = True) -> Iterator[Run]:
-    """In their order; who is not there is left out. Without `of_disks` only the tracks of the whole host are read:
-    a workload's runs are in memory together."""
+    """Yield the runs of these attempts in their order, without those that do not exist.
+
+    Without `of_disks` only the tracks of the whole host are read, since all runs of a workload are in memory together.
+    """
     shared = _SharedRows()
     for begin in range(0, len(attempts), AT_ONCE):
         yield from _read_batch(attempts[begin : begin + AT_ONCE], shared, of_disks)
@@ -192,7 +194,7 @@ def _evidence_run(
 
 @dataclass(slots=True)
 class _Printed:
-    """Of one attempt: what its tool printed."""
+    """Figures and notes that the tool of one attempt printed."""
 
     figures: dict[str, float] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
@@ -202,7 +204,7 @@ class _Printed:
 def _rated_devices(
     built: _LayoutState, host: _Host, rated: Mapping[tuple[int, str], _Rated], pk: int
 ) -> Mapping[str, Device]:
-    """Of the layout, with what a person, or the source of the result, said that they are rated for."""
+    """Return the layout's devices, with the ratings that a person or the source of the result gave."""
     devices = {}
     for name in dict.fromkeys(
         n for layer in built.layers for each in layer.uses.values() for n in each
@@ -352,13 +354,13 @@ def _layer(placed: Placed) -> Layer:
 
 
 def _options_with_defaults(spec: chain.LayerSpec) -> Mapping[str, Any]:
-    """With the defaults of its driver, as it was built."""
+    """Return the layer's options with the defaults of its driver, with which it was built."""
     try:
         kind = registry.layer(spec.kind).Options
         values: Mapping[str, Any] = options.dump(options.build_options(kind, spec.options))
         return values
     except OptionsError:
-        # a driver that has changed since
+        # The driver has changed since.
         return spec.options
 
 

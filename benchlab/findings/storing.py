@@ -46,15 +46,15 @@ def _batches(pks: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def _find_for_batch(campaigns: Mapping[int, int]) -> None:
-    """Of these attempts; {attempt: its campaign}."""
+    """Store the findings of these attempts; `campaigns` is {attempt: its campaign}."""
     try:
-        # an import's own would be lost to an error in it
+        # An error would otherwise roll back the import's own transaction.
         with transaction.atomic():
             reset_comparison(set(campaigns.values()))
             runs = list(stored_runs.read_runs(list(campaigns)))
     except Exception:
-        # the result stands; `manage.py reparse` finds again
-        # one that cannot be read costs the others nothing
+        # The results stay; `manage.py reparse` can find again.
+        # An attempt that cannot be read must not cost the others their findings.
         if len(campaigns) > 1:
             for pk, campaign in campaigns.items():
                 _find_for_batch({pk: campaign})
@@ -84,14 +84,14 @@ def _store_run_findings(
 
 
 def findings_of_run(run: Run) -> FindingsByKind:
-    """By every module that looks at one run. Pure."""
+    """Apply every module that checks a single run. Pure."""
     return _collect_findings(
         {kind: check.applies for kind, check in finding.run_findings().items()}, run, run.run
     )
 
 
 def findings_of_lines(lines: Sequence[Line]) -> FindingsByKind:
-    """By every module that looks at lines beside each other. Pure."""
+    """Apply every module that compares lines. Pure."""
     looks = {kind: check.compares for kind, check in finding.line_findings().items()}
     return _collect_findings(looks, lines, lines[0].workload if lines else "")
 
@@ -143,7 +143,7 @@ class _FindingSet:
 
 @transaction.atomic
 def _store_sets(rows: QuerySet[Finding], sets: Sequence[_FindingSet]) -> None:
-    """In place of what was found before, which are those `rows`. Three queries, and one for each that is gone."""
+    """Replace the earlier findings, which are `rows`. Three queries, and one for each that is gone."""
     of_runs = rows.exclude(kind__in=list(finding.HISTORY_LABELS)).order_by("pk")
     rows_by_attempt: dict[int | None, dict[tuple[str, str], Finding]] = defaultdict(dict)
     for row in of_runs.select_for_update():
@@ -202,7 +202,7 @@ def store_history_alerts(
 
 
 def _unique_findings(findings_by_kind: FindingsByKind) -> dict[tuple[str, str], finding.Finding]:
-    """By kind and about. Two that nobody could tell apart are a fault of their module."""
+    """Return the findings by kind and about. Two with the same key are a fault of their module."""
     unique: dict[tuple[str, str], finding.Finding] = {}
     for kind, findings in findings_by_kind.items():
         for run_finding in findings or ():
@@ -275,5 +275,5 @@ def record_comparison(campaign: Campaign, at: tuple[object, ...], began: datetim
 
 
 def reset_comparison(campaigns: Iterable[int]) -> None:
-    """As if a result had come."""
+    """Have the lines of these campaigns compared again, as after a new result."""
     Looked.objects.filter(campaign__in=list(campaigns)).delete()

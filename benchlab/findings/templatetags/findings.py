@@ -56,7 +56,7 @@ def may_add(context: Mapping[str, Any], campaign: Campaign) -> bool:
 
 @register.inclusion_tag("findings/_findings.html", takes_context=True)
 def findings_compared(context: Mapping[str, Any], lines: Iterable[Line]) -> dict[str, Any]:
-    """Of the lines that are compared."""
+    """Show the findings on the compared lines."""
     some = list(lines)
     findings = display.compared_findings(
         _person(context),
