@@ -28,7 +28,7 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class LayerRow:
-    """Of the table: a layer, or the disks of a role."""
+    """Row of the table: a layer, or the disks of a role."""
 
     label: str
     size: str
@@ -135,7 +135,7 @@ def driver_notes(layer: Placed) -> tuple[str, ...]:
 
 
 def layer_facts(looked: Inspection, number: int) -> list[tuple[str, str]]:
-    """Of one layer (from 1), for beside its options; [] where it cannot be made."""
+    """Facts to show beside the options of one layer (from 1); [] if the layer cannot be made."""
     placed = _possible_layers(looked)
     if number > len(placed):
         return []

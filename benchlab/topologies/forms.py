@@ -140,7 +140,7 @@ def bind_form(layer: LayerForms) -> LayerForms:
 
 
 def understood_entry(layer: LayerForms) -> dict[str, Any]:
-    """As far as it can be understood: options that are wrong are left at their defaults, groups without disks out."""
+    """Valid part of the layer's entry: wrong options keep their defaults, groups without disks are left out."""
     checked = bind_form(layer)
     options = checked.options.options_and_sweep()[0] if checked.options.is_valid() else {}
     groups = [

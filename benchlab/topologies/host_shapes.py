@@ -47,7 +47,7 @@ class SpareRoles:
 
 
 def spare_roles(spares: Mapping[str, int]) -> SpareRoles:
-    """Of a host with so many spare disks of each role, at least one in all."""
+    """Roles to use on a host with these numbers of spare disks by role; there is at least one disk in all."""
     counts = {role: n for role, n in spares.items() if n > 0}
     main = max(counts, key=lambda role: (counts[role], role not in FAST_ROLES, role))
     slow = sorted(

@@ -85,5 +85,5 @@ def specs_of(stack: Stack) -> list[LayerSpec]:
 
 
 def inspect_after(act: StackEdit, stack: Stack, shelf: DiskSupply) -> Inspection:
-    """As it would be looked at then."""
+    """Inspect the stack as it would be after the edit."""
     return inspect_stack(apply_edit(act, stack, shelf), shelf)

@@ -27,7 +27,7 @@ class LayerOffer:
 
 @dataclass(frozen=True, slots=True)
 class GapOffers:
-    """Of one gap: `at` is where a layer would come to lie, from 0. `refused`: why the others do not fit, in words."""
+    """Offers for one gap. `at`: where a layer would lie, from 0. `refused`: why the others do not fit, in words."""
 
     at: int
     found: tuple[LayerOffer, ...]
@@ -35,13 +35,13 @@ class GapOffers:
 
 
 def all_offers(stack: Stack, shelf: DiskSupply) -> list[GapOffers]:
-    """Of each gap, the lowest first: between the disks and the bottom layer, …, on top."""
+    """Offers for each gap, the lowest first: between the disks and the bottom layer, …, on top."""
     now = inspect_stack(stack, shelf)
     return [_gap_offers(stack, at, now, shelf) for at in range(len(stack) + 1)]
 
 
 def gap_offers(stack: Stack, at: int, shelf: DiskSupply) -> GapOffers:
-    """Of one gap."""
+    """Offers for one gap."""
     return _gap_offers(stack, at, inspect_stack(stack, shelf), shelf)
 
 
@@ -71,7 +71,7 @@ def _offer_order(offer: LayerOffer) -> tuple[bool, bool, tuple[int, int, str]]:
 def _why_not(
     driver: Layer[Any], kind: str, stack: Stack, at: int, now: Inspection, then: Inspection
 ) -> str:
-    """To be said after its name; "" where it fits: nothing becomes worse, and it itself is right."""
+    """Reason to print after the layer's name; "" if it fits, that is, it is right itself and makes nothing worse."""
     own = then.trouble_at(at + 1)
     if own is None and then.score // 2 <= now.score // 2:
         return ""

@@ -21,7 +21,7 @@ class Moment:
 
     @property
     def code(self) -> str:
-        """As a run stores it."""
+        """Code that a run stores."""
         if not self.stage:
             return RESYNC if self.growing else AS_BUILT
         return f"{'during' if self.growing else 'after'}-{self.stage}"

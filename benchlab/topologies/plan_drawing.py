@@ -146,7 +146,7 @@ def draw_plan(plan: StackPlan, facts: HostFacts | None = None) -> Drawing:
 
 
 def _disk_groups(plan: StackPlan) -> list[DiskGroup]:
-    """In the order of the layers, what stages add right after what they add to."""
+    """Groups in the order of the layers; the disks that a stage adds come right after those they are added to."""
     groups = [
         DiskGroup(number, devices.use, devices.role, layer.target.devices[devices.use])
         for number, layer in enumerate(plan.layers, start=1)
@@ -304,7 +304,7 @@ def _serials(groups: Iterable[DiskGroup], facts: HostFacts | None) -> dict[str, 
 
 
 def _plan_text(plan: StackPlan, groups: Sequence[DiskGroup]) -> str:
-    """From the bottom up, for who cannot see it."""
+    """Description of the plan from the bottom up, for people who cannot see the drawing."""
     sentences = []
     for number, layer in enumerate(plan.layers, start=1):
         own = [group for group in groups if group.layer == number and not group.stage]

@@ -47,7 +47,7 @@ class Command:
 
     @property
     def sign(self) -> str:
-        """As it is printed: a minus, not a hyphen."""
+        """Sign as it is printed: a minus, not a hyphen."""
         return MARKS[self.mark][1]
 
     @property
@@ -180,7 +180,7 @@ def _chapters(plan: StackPlan, rows: Sequence[Command]) -> list[Chapter]:
 
 
 def _scheduler_titles(plan: StackPlan) -> list[str]:
-    """Of each stage, from none: when the commands before runs are run."""
+    """Title of each stage, from the layout as built on, that says when the commands before runs are run."""
     title = "Before each run, the one that it asks for"
     later = [f"{title}, after growth {number}" for number in range(1, len(plan.stages) + 1)]
     return [f"{title}, as built" if later else title, *later]

@@ -45,7 +45,7 @@ class Preset:
 
 
 def fit_to_spares(preset: Preset, spares: Mapping[str, int]) -> Preset:
-    """Of as many disks as a host has spare (role -> how many), where it stretches and there are at least two."""
+    """Fit the preset to a host's spare disks (role -> number), if it stretches and there are at least two."""
     many = _stretched_group(preset)
     if many is None:
         return preset
@@ -54,7 +54,7 @@ def fit_to_spares(preset: Preset, spares: Mapping[str, int]) -> Preset:
 
 
 def with_disk_count(preset: Preset, count: int) -> Preset:
-    """With so many disks where it had its many; as it is where it does not stretch, or so far."""
+    """Change the number of disks in the group that stretches; unchanged if none stretches, or not so far."""
     many = _stretched_group(preset)
     if many is None or not MIN_STRIPE <= count <= MAX_DEVICES or count == many["count"]:
         return preset
@@ -89,7 +89,7 @@ PRESETS = {preset.slug: preset for preset in ALL_PRESETS}
 
 
 def presets_by_group() -> list[tuple[str, list[Preset]]]:
-    """In the order of the page: (heading, presets)."""
+    """Pairs of (heading, presets), in the order of the page."""
     return [
         (name, list(presets))
         for name, presets in groupby(ALL_PRESETS, key=lambda preset: preset.group)

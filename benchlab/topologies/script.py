@@ -51,7 +51,7 @@ def _build_lines(layer: Placed) -> Iterator[str]:
 
 
 def _scheduler_lines(plan: StackPlan) -> Iterator[str]:
-    """As comments: each run has the one that it asks for."""
+    """Yield the scheduler's commands as comments: each run sets the scheduler that it asks for."""
     if plan.swept.each:
         yield "\n# Before each run, the one that it asks for:"
     for step in plan.swept.steps:
@@ -78,5 +78,5 @@ def _undo_lines(layer: Placed) -> Iterator[str]:
 
 
 def _comment(text: str) -> str:
-    """On each line, so that nothing of a text is a command."""
+    """Comment out each line, so that no part of a text is a command."""
     return "\n".join(f"# {line}" for line in text.splitlines())

@@ -63,7 +63,7 @@ class DiskSupply:
         return (spare_roles(self.counts).cache if any(self.counts.values()) else "") or "ssd"
 
     def take_disks(self, role: str, count: int) -> list[Disk]:
-        """So many of a role: the host's, then more like its last one."""
+        """Take `count` disks of a role: the host's own, then more like its last one."""
         available = list(self.there.get(role, ()))[:count]
         size = available[-1].size if available else EXAMPLE_SIZES.get(role, DEFAULT_SIZE)
         more = (

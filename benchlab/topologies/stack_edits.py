@@ -40,7 +40,7 @@ class StackEdit:
     more: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        """As a form sends it: "add lvm" at 0 is "add 0 lvm"."""
+        """Text that a form sends: "add lvm" at 0 is "add 0 lvm"."""
         return " ".join(map(str, (self.word, self.at, *self.more)))
 
 
@@ -74,7 +74,7 @@ def _is_possible(act: StackEdit, layers: int) -> bool:
 
 
 def order_after(act: StackEdit, layers: int) -> list[int | None]:
-    """For each layer afterwards which it was before; None for a new one."""
+    """Position that each layer had before the edit, in the order after it; None for a new layer."""
     places: list[int | None] = list(range(layers))
     if act.word == "add":
         places.insert(act.at, None)
@@ -154,7 +154,7 @@ def _disk_group(entry: Entry, use: str) -> dict[str, Any] | None:
 
 
 def _with_group(entry: dict[str, Any], group: Mapping[str, Any]) -> dict[str, Any]:
-    """With the group in place of the one of its use, in the order of the uses."""
+    """Put the group in place of the entry's group of the same use, in the order of the uses."""
     groups = {entry_group["use"]: entry_group for entry_group in entry.get("devices", ())}
     groups[group["use"]] = {"role": "ssd", **groups.get(group["use"], {}), **group}
     ordered = [groups[use] for use in _driver(entry).USES if use in groups]

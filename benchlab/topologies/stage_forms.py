@@ -116,7 +116,7 @@ class StageForms:
 def from_entries(
     stages: Sequence[Mapping[str, Any]], layers: Sequence[HasKind]
 ) -> list[StageForms]:
-    """Of stored or typed stages; one whose layer cannot grow is left out."""
+    """Forms for stored or typed stages; a stage whose layer cannot grow is left out."""
     return [
         StageForms(number, entry["layer"], driver, layers[entry["layer"] - 1].kind, entry=entry)
         for number, entry in enumerate(stages)
@@ -125,7 +125,7 @@ def from_entries(
 
 
 def from_post(post: QueryDict, layers: Sequence[HasKind]) -> list[StageForms]:
-    """Of a submitted form; one whose layer is not there or cannot grow is left out."""
+    """Forms for the stages of a submitted form; a stage whose layer is missing or cannot grow is left out."""
     numbers = [parse_row_id(word) or 0 for word in post.getlist("stage_layer")]
     return [
         StageForms(number, layer, driver, layers[layer - 1].kind, data=post)
