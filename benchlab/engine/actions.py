@@ -70,8 +70,8 @@ def begin_teardown(rows: StepRows, decided: BeginTeardown) -> float:
 
 
 def _check_no_queued_runs(layout: Layout) -> None:
-    """From here on nothing can be queued on it. Raises Moved where something was."""
-    # Ordered by its campaign, as it is by itself, a row of that would be locked too: every step of it waits there.
+    """Lock the layout, so that nothing can be queued on it. Raises Moved if a run is queued already."""
+    # The default order joins the campaign, whose row would be locked too; every step of the campaign waits for it.
     Layout.objects.select_for_update(of=("self",)).order_by("pk").values_list("pk").get(
         pk=layout.pk
     )

@@ -34,7 +34,7 @@ class DryRun:
 
 
 def dry_run(topology: Topology, host: Host, snapshot: FactSnapshot) -> DryRun:
-    """By facts of the host that a worker has read: nobody waits for the host here."""
+    """Plan a topology from facts that a worker has already read: nobody waits for the host here."""
     layout = Layout(pk=0, host=host, stack=topology.stack, stages=topology.stages)
     missing, facts = NOTHING, discovery.facts_of(snapshot)
     try:
@@ -47,5 +47,5 @@ def dry_run(topology: Topology, host: Host, snapshot: FactSnapshot) -> DryRun:
 
 
 def failed_dry_run(host: Host, error: str) -> DryRun:
-    """Of a host whose facts could not be read."""
+    """Dry run on a host whose facts could not be read."""
     return DryRun(Layout(pk=0, host=host).name, error=error)

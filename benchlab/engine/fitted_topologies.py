@@ -135,7 +135,7 @@ def _missing_on_host(slug: str, capacity: HostCapacity, like: Mapping[str, int])
 
 
 def _join_errors(errors: Mapping[Host, str]) -> str:
-    """With the hosts' names where there are several and a text does not begin with its own."""
+    """Join the errors. If there are several, put the host's name before each text that does not begin with it."""
     if len(errors) == 1:
         return next(iter(errors.values()))
     texts = {host: text for host, text in errors.items() if text}
@@ -154,7 +154,7 @@ def _candidate(
 
 
 def _fit_on_host(candidate: FittedTopology, capacity: HostCapacity) -> FittedTopology:
-    """With its disks and size on one host, from a plan where the facts allow one."""
+    """Add the disks and the size on one host, from a plan if the facts allow one."""
     topology, host = candidate.topology, capacity.host
     assert topology is not None, "what lacks disks is not planned"
     if capacity.facts is None:

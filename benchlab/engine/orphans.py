@@ -39,7 +39,7 @@ class Orphan:
 
 
 def find_orphans(host: Host, snapshot: FactSnapshot) -> list[Orphan]:
-    """By one reading of the host."""
+    """Orphans that one reading of the host shows."""
     facts = discovery.facts_of(snapshot)
     names = host_layouts.layout_names(host, snapshot)
     rows = {row.name: row for row in host.layouts.select_related("campaign", "topology")}

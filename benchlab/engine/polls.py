@@ -72,7 +72,7 @@ class Polls:
         self._teams: LruCache[int | None] = LruCache(lambda layout_id: None)
 
     def serve_steps(self, step: Callable[[int], None], team: Callable[[int], int | None]) -> None:
-        """From now on an answer has its layout stepped, in a thread of ours. `team`: of a layout's id."""
+        """Begin to step layouts, in a thread of ours, when their answers arrive. `team`: of a layout's id."""
         self._step, self._teams = step, LruCache(team)
         host_queue.begin()
 
@@ -115,7 +115,7 @@ class Polls:
             )
 
     def patience_s(self, wished: float) -> float:
-        """So long a poll waits for the job's end; that is told at once, samples by the way only then."""
+        """Seconds that a poll waits for the job to end. The end is reported at once, samples only after that time."""
         return max(wished, len(self._pending) / POLLS_PER_SECOND) if self.serves else wished
 
     def submit_poll(self, layout_id: int, request: PollRequest, shell: Shell) -> bool:
@@ -168,7 +168,7 @@ class Polls:
             self._came[layout_id] = answer
 
     def _on_poll_end(self, layout_id: int, request: PollRequest, future: Future[Ran]) -> None:
-        """On the loop's thread: nothing here may take its time."""
+        """Store the answer and queue the layout's step. This runs on the loop's thread and must not take long."""
         # the loop ends, and so does the process
         if future.cancelled():
             self._pending.pop(layout_id, None)

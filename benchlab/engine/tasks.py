@@ -105,7 +105,7 @@ def _step_once(layout_id: int, until: float) -> _Next:
 
 
 def _log_ids(rows: StepRows) -> log_context.Ids:
-    """For the log's lines of a step."""
+    """Ids for the log lines of a step."""
     layout, attempt = rows.layout, rows.attempt
     row_ids = {"campaign": layout.campaign_id, "host": layout.host_id, "layout": layout.pk}
     return {**row_ids, "run": attempt.run_id, "attempt": attempt.pk} if attempt else row_ids

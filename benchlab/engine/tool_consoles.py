@@ -29,7 +29,7 @@ class ConsoleSession(Protocol):
 
 
 class Console:
-    """Of a tool that is started and polled, and needs nobody."""
+    """Console of a tool that is started and polled, and needs nobody."""
 
     LOST = "The process driving the tool ended during the run; nothing was kept."
 
@@ -45,7 +45,7 @@ class Console:
         return work
 
     def filled(self, attempt: Attempt, work: Job) -> Job:
-        """With what people gave to it. Raises AgentError when that is not there."""
+        """The job with what people provided for it. Raises AgentError if that is missing."""
         return work
 
     def refusal(self, shell: Shell, trial: Job, facts: HostFacts) -> str:
@@ -93,7 +93,7 @@ class Console:
 
 @cache
 def all_consoles() -> dict[str, Console]:
-    """By the tool's kind. A `console` names it as TOOL, and has its CONSOLE."""
+    """All consoles by the kind of their tool. A module `console` names the kind as TOOL and its console as CONSOLE."""
     return {module.TOOL: module.CONSOLE for module in app_modules.modules_named("console")}
 
 

@@ -23,7 +23,7 @@ class Access(Protocol):
 
 @cache
 def all_accesses() -> dict[str, Access]:
-    """By KIND."""
+    """All accesses by their KIND."""
     own = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
     accesses = [cast(Access, module) for module in (*own, *app_modules.modules_named("access"))]
     return {access.KIND: access for access in accesses}

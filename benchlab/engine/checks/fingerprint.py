@@ -52,7 +52,10 @@ def fingerprint_parts(
 
 
 def degraded_digest(digested: str, marks: Sequence[Mapping[str, str]]) -> str:
-    """Of a run during which something failed: it compares to no run in which nothing, or something else, did."""
+    """Digest of a run during which something failed.
+
+    It differs from that of every run in which nothing, or something else, failed.
+    """
     return parts_digest({"began": digested, "degraded": list(marks)})
 
 

@@ -7,7 +7,7 @@ from agents.contracts import AgentError, Reason
 
 
 def interruption_error(trouble: str, during: str, then: str) -> AgentError:
-    """By the last trouble, if there is one; or the worker ended in them."""
+    """Error of an interrupted step: the host was lost if there is a last trouble, otherwise the worker ended."""
     if trouble:
         return AgentError(f"{trouble} That was while {during}. {then}", Reason.HOST_LOST)
     return AgentError(f"BenchLab's worker ended while {during}. {then}", Reason.WORKER_LOST)

@@ -29,7 +29,7 @@ def leftover_error(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> A
 
 
 def still_in_kernel(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> str:
-    """Of a layout that still stands in the kernel after a disk of it was pulled out, in this boot. "": it does not."""
+    """Message if the kernel still holds the layout after a disk of it was pulled out in this boot; "" otherwise."""
     pulled = lost_disks.pulled_claims(plan.claims, facts)
     standing = blank.kernel_remains(plan.claims, facts, layout.name)
     if not (pulled and standing and _same_boot(layout, facts)):

@@ -119,9 +119,9 @@ def check_confirmed(layout: Layout, claims: Sequence[Claim], facts: HostFacts) -
 
 
 def begun_plan(layout: Layout, facts: HostFacts | None) -> stack.StackPlan:
-    """As much of the layout's plan as was ever begun. Raises PlanError when there is no plan.
+    """The part of the layout's plan that was ever begun. Raises PlanError if there is no plan.
 
-    `facts`: the host's, read a moment ago; None when nobody can read it.
+    `facts`: the host's, read a moment ago; None if nobody can read it.
     """
     plan = stored_plan(layout)
     sure, perhaps = touched_disks(layout)

@@ -26,11 +26,10 @@ def plan_draft(layout_id: int) -> None:
 
 
 def plan_drafts_of_host(layout_id: int) -> None:
-    """As a worker does that was asked to: a draft, and with it its host's others.
+    """Plan a draft as a worker was asked to, together with the other requested drafts of its host.
 
-    One reading of the host serves all its drafts whose plans were asked for: several at a time would make a slow host
-    too slow for each. Where another worker is at it already, that one will do: a plan that takes long is asked for
-    again.
+    One reading of the host serves all its requested drafts: several at a time would make a slow host too slow for each.
+    If another worker already plans drafts of this host, leave them to it: a plan that takes long is requested again.
     """
     draft_id: int | None = layout_id
     for _ in range(2):
@@ -43,7 +42,7 @@ def plan_drafts_of_host(layout_id: int) -> None:
             if not held:
                 return
             _plan_requested_drafts(draft)
-        # What was asked for while the host was read: whoever asked went away, as it was held.
+            # Drafts requested while the host was read: their workers gave up because the lease was held.
         draft_id = (
             _requested_drafts(draft).exclude(pk=draft_id).values_list("pk", flat=True).first()
         )

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On a host where layers are built: from a host that others may hold, to a verified layout, its runs, and down."""
+"""Decide the steps of a layout whose layers are built.
+
+They lead from a host that others may hold to a verified layout, through its runs, to its teardown.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ def decide_waiting(state: LayoutState) -> Decision:
 
 
 def decide_provisioning(state: LayoutState) -> Decision:
-    """To a verified layout. What was cut off is taken back, and begun anew."""
+    """Decide the next step towards a verified layout. A build that was interrupted is rolled back and begun again."""
     if state.cancelled:
         return BeginTeardown(Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
     if state.manual_step is ManualStep.REQUESTED:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On a host that only dynamo reaches: nothing is built, and who plays tells when it is over."""
+"""Decide the steps on a host that only dynamo reaches: nothing is built, and whoever plays reports the end."""
 
 from __future__ import annotations
 

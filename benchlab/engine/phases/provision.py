@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a free host to a verified layout."""
+"""Provision a layout: from a free host to a verified layout."""
 
 from __future__ import annotations
 
