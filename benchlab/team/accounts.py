@@ -28,7 +28,7 @@ def deactivate(user: User, by: User) -> None:
 
 
 def activate(user: User) -> None:
-    """With the old password and roles; sessions and tokens do not come back."""
+    """Reactivate a user with the old password and roles; sessions and tokens do not come back."""
     User.objects.filter(pk=user.pk).update(is_active=True)
 
 

@@ -28,12 +28,12 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     attempts: list[login_limits.Attempt]
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        """By invitation only: /join/."""
+        """Refuse sign-up: people join by invitation only (/join/)."""
         return False
 
     @transaction.atomic
     def set_password(self, user: Any, password: str) -> None:
-        """With what ends by it (benchlab/pages/team/passwords.py), or not at all."""
+        """Set the password and end what ends with it (benchlab/pages/team/passwords.py), or do nothing at all."""
         super().set_password(user, password)
         login_limits.forgive_account(user.get_username())
 
@@ -87,7 +87,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
         return str(user.get_username())
 
     def build_totp_svg(self, url: str) -> str:
-        """For the middle of a page: without what XML puts before it."""
+        """SVG to embed in a page: without the XML declaration before it."""
         svg: str = super().build_totp_svg(url)
         return svg[svg.index("<svg") :]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For every template: `may.operator` and its like hold ids of teams: {% if host.team_id in may.operator %}."""
+"""Context of every template. `may.operator` and its like hold ids of teams: {% if host.team_id in may.operator %}."""
 
 from __future__ import annotations
 

@@ -75,15 +75,15 @@ class UserRoles:
 
 
 def role_columns(user: str = USER_COLUMN) -> dict[str, Any]:
-    """For `annotate` on rows whose column `user` is a user's id."""
-    # No word of a request is in it.
+    """Columns for `annotate` on rows whose column `user` is a user's id."""
+    # The SQL contains no text from a request.
     teams = RawSQL(TEAMS_SQL.format(user=user), (), JSONField())  # noqa: S611
     factor = RawSQL(FACTOR_SQL.format(user=user), (), BooleanField())  # noqa: S611
     return {"_teams": teams, "_factor": factor}
 
 
 def copy_roles(row: Any, user: AbstractBaseUser) -> None:
-    """From a row that was asked for with its user."""
+    """Copy the roles of a user from a row that was queried with `role_columns`."""
     user._teams, user._factor = row._teams, row._factor  # type: ignore[attr-defined]
 
 

@@ -124,7 +124,10 @@ class TablePermission(BasePermission):
 
 
 def _has_page_permission(request: Request) -> bool:
-    """Of a view that is no noun's: by its address's name, as a page. Raises PermissionDenied: it has none there."""
+    """True if the user may use a view that belongs to no noun; the page rule of its URL name decides.
+
+    Raises PermissionDenied if there is no such rule.
+    """
     match = request._request.resolver_match
     name = (match.url_name or "") if match else ""
     rule = permissions.PAGES.get(name)

@@ -61,7 +61,10 @@ def find_invitation(token: str) -> Invitation:
 
 
 def remember_invitation(session: SessionBase, invitation: Invitation) -> None:
-    """For `kept`: its number, for whoever reads the sessions' table must not get in by a link from there."""
+    """Store the invitation's id in the session for `remembered_invitation`.
+
+    A link would let in whoever reads the table of sessions.
+    """
     session[SESSION_KEY] = invitation.pk
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that let somebody in are kept out of logs: Django tells the path of what it refused."""
+"""Keep links that let somebody in out of logs: Django logs the path of a request that it refused."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ LINKS = re.compile(r"(/join/|/s/|/account/reset/[0-9A-Za-z]+-)[^/?\s]+")
 
 
 def without_links(text: str) -> str:
-    """With what opens something struck out; where it leads stays."""
+    """Strike out the part of each link that grants access; the page that it leads to stays."""
     return LINKS.sub(r"\1***", text)
 
 
 class LinkFilter(logging.Filter):
-    """On handlers, so that it sees every logger's lines."""
+    """Filter to put on handlers, so that it sees every logger's lines."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = record.getMessage()

@@ -27,10 +27,10 @@ class OwnedQuerySet(models.QuerySet[M]):
     _teams_first = False
 
     def teams_first(self) -> Self:
-        """For lists: the next `for_user` or `visible_to` asks for the teams before the rows.
+        """Make the next `for_user` or `visible_to` query the teams before the rows, as lists need it.
 
-        With their ids in the statement PostgreSQL knows how many rows they have, and neither reads all of a large
-        team's to sort them, nor walks through everybody's to find a small team's.
+        With the ids of the teams in the statement PostgreSQL knows how many rows they have. It neither reads all rows
+        of a large team to sort them, nor walks through everybody's rows to find those of a small team.
         """
         rows = self.all()
         rows._teams_first = True
@@ -74,7 +74,7 @@ class OwnedQuerySet(models.QuerySet[M]):
 
 
 class UndeletedQuerySet(OwnedQuerySet[M]):
-    """Of what can be deleted (soft_delete.py): its manager leaves out what is; a row's own relations lead to it."""
+    """Rows that can be deleted (soft_delete.py). The manager hides deleted ones; a row's own relations do not."""
 
     # To mypy, which knows it by its class's name and base, the manager is the one that Django makes.
     if not TYPE_CHECKING:

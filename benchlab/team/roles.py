@@ -8,7 +8,7 @@ from django.db.models import Case, Value, When
 
 
 class Role(models.TextChoices):
-    """In a team, from the least to the most; each may what those before it may."""
+    """Roles in a team, from the least to the most; each may do what those before it may."""
 
     VIEWER = "viewer", "Viewer: sees everything of the team"
     OPERATOR = "operator", "Operator: runs campaigns on its hosts"
@@ -30,13 +30,13 @@ class Role(models.TextChoices):
 
 
 def role_rank(name: str = "role") -> Case:
-    """For an order of rows by a column of theirs: the least role first."""
+    """Expression that orders rows by their role in column `name`, the least role first."""
     whens = [When(**{name: role.value}, then=Value(at)) for at, role in enumerate(Role)]
     return Case(*whens, output_field=models.IntegerField())
 
 
 def limit_user(user: object, most: Role, team: int | None) -> None:
-    """In this request the user is no more than `most`, and with `team` only in that one: a token's limits."""
+    """Limit the user in this request to the role `most` and, with `team`, to that team: the limits of a token."""
     user._most_role, user._only_team = most, team  # type: ignore[attr-defined]
 
 
@@ -49,7 +49,7 @@ def only_team(user: object) -> int | None:
 
 
 def require_role(user: object, role: Role) -> None:
-    """From now on, in this request, only rows of teams where the user is at least this are the user's."""
+    """Limit the user, for the rest of this request, to rows of teams where they have at least this role."""
     user._least_role = role  # type: ignore[attr-defined]
 
 

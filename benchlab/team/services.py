@@ -30,7 +30,7 @@ def chosen_team(request: HttpRequest) -> int | None:
 
 
 def prefer_chosen_team(request: HttpRequest) -> None:
-    """From now on, in this request, team_of asks the chosen team first."""
+    """Make team_of try the chosen team first, for the rest of this request."""
     if request.user.is_authenticated:
         request.user._chosen_team = chosen_team(request)  # type: ignore[attr-defined]
 

@@ -59,7 +59,10 @@ def owner(model: type[Model]) -> str | None:
 
 
 def not_deleted_filter(model: type[Model]) -> dict[str, Any]:
-    """Of the deletable itself the manager leaves out what is deleted, so that `even_deleted` need not."""
+    """Filter that leaves out rows whose owner is deleted.
+
+    The deletable itself needs none: its manager leaves out deleted rows, so that `even_deleted` need not.
+    """
     path = owner(model)
     return {f"{path}__deleted_at": None} if path else {}
 
