@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From artifacts to figures; nothing is stored. It can be done again at any time."""
+"""Derive figures from artifacts. Nothing is stored here, and it can be repeated at any time."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def read_figures(
 
 
 def _read_tool_output(attempt: Attempt, files: Outputs, began: float | None) -> Figures:
-    """By the tool itself, its times brought to the clock of the samples, which began then."""
+    """Figures that the tool itself reads, with its times on the clock of the samples, which started at `began`."""
     kind = attempt.run.tool
     tool, recording = registry.tool(kind), registry.implements(kind, protocols.RecordsSeries)
     binning = registry.implements(kind, protocols.LatencyHistogram)
@@ -106,7 +106,10 @@ def _read_tool_output(attempt: Attempt, files: Outputs, began: float | None) -> 
 
 
 def _read_partial_output(attempt: Attempt, files: Outputs) -> Figures:
-    """Of a tool that gave up: no window of it is whole, and a parser that stumbles over half an output is no news."""
+    """Figures of a tool that gave up.
+
+    None of its windows is whole, and a parser that fails on half an output is not worth a report.
+    """
     kind = attempt.run.tool
     tool, salvaging = registry.tool(kind), registry.implements(kind, protocols.PartialResults)
     parse = tool.parse if salvaging is None else salvaging.parse_partial
@@ -196,9 +199,9 @@ def _read_samples(files: Outputs) -> _SampledSeries:
 
 
 def read_imported(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) -> Figures:
-    """Of results measured elsewhere: the first artifact has the metrics, each has its series.
+    """Figures of results measured elsewhere: the first artifact has the metrics, each has its series.
 
-    `readers` as in the meta of an attempt.
+    `readers`: as in the meta of an attempt.
     """
     metrics: list[Metric] = []
     series: list[NamedSeries] = []

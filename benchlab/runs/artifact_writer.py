@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a spool directory to artifacts: raw output, byte for byte, with its hashes."""
+"""Store the contents of a spool directory as artifacts: raw output, byte for byte, with its hashes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _store_output(attempt: Attempt, fetched: job.Fetched, large: Sequence[Artifa
 
 
 def store_artifacts(attempt: Attempt, files: Mapping[str, bytes]) -> None:
-    """As artifacts, with their hashes."""
+    """Store files of an attempt as artifacts, with their hashes."""
     store_all_artifacts([(attempt, files)])
 
 

@@ -39,7 +39,7 @@ class ChangeListener:
                 self._heard = {name: at for name, at in self._heard.items() if at > now - MAX_AGE_S}
 
     def current_since(self, campaign_id: int) -> float:
-        """From when on what was made of the campaign may be told now, by time.monotonic()."""
+        """Earliest time.monotonic() from which something computed from the campaign is still current."""
         now, listens = time.monotonic(), self._listens_since
         if listens is None:
             return now

@@ -74,17 +74,17 @@ def end_attempt(attempt: Attempt, verdict: Verdict, figures: Figures | None = No
 
 
 def end_unbegun_attempts(attempts: Sequence[Attempt], verdict: Verdict) -> None:
-    """As `end`, of attempts of one layout that wait, and have nothing of which to keep anything. Raises Moved."""
+    """End attempts of one layout as `end_attempt` does; they are queued and have no figures to store. Raises Moved."""
     transitions.end_queued_attempts(dict.fromkeys(attempts, verdict))
     if verdict.outcome == Outcome.SUCCEEDED:
         messages.after_commit(FIND_TASK, [attempt.pk for attempt in attempts])
 
 
 def _note_clock(attempt: Attempt, files: Outputs) -> None:
-    """What two looks at the clock cannot tell: it was set, and set back."""
+    """Record that the clock was set and set back, which the readings at both ends of a run cannot reveal."""
     with contextlib.suppress(ParseError):
         step = job.clock_set(files.get(SAMPLES, b""))
-        # The look at both ends is exact, this one to a second.
+        # The readings at both ends are exact; this one is accurate to a second.
         if abs(step) > abs(attempt.meta.get("clock_step") or 0.0) + 1.0:
             attempt.meta["clock_step"] = step
 

@@ -67,7 +67,7 @@ class Progress:
 
     @property
     def ends_at(self) -> datetime | None:
-        """By the ETA, in which building and taking down are counted."""
+        """Expected end by the ETA, which includes building and taking down."""
         return None if self.eta_s is None else timezone.now() + timedelta(seconds=self.eta_s)
 
     @property
@@ -111,7 +111,7 @@ def campaign_progress(campaign: Campaign) -> Progress:
 
 
 def derive_state(campaign: Campaign, phases: Mapping[str, int]) -> State:
-    """From its wishes and the number of its layouts by phase."""
+    """Derive the campaign's state from its cancel and pause requests and the number of its layouts by phase."""
     still_open = sum(
         n for phase, n in phases.items() if phase not in (LayoutPhase.DRAFT, LayoutPhase.DONE)
     )

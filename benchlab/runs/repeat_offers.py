@@ -74,7 +74,7 @@ class Point(NamedTuple):
 
 
 def point_of(row: Mapping[str, Any]) -> Point:
-    """Of a run's OF_POINT."""
+    """Point of a run, from its POINT_FIELDS."""
     host, topology, workload, stage, values = (row[name] for name in POINT_FIELDS)
     return Point(host, topology, workload, stage, matrix.json_key(values))
 

@@ -71,7 +71,7 @@ class MetricRows:
 
 
 def sampled_series(sampler: str, series: Series) -> SampledSeries:
-    """As a sampler or tool tells it."""
+    """Convert a series from the form in which a sampler or tool reports it."""
     times, values = (
         np.array(numbers, dtype=np.float64) for numbers in (series.times, series.values)
     )
@@ -79,7 +79,7 @@ def sampled_series(sampler: str, series: Series) -> SampledSeries:
 
 
 def store_strips(attempt: Attempt, series: Iterable[SampledSeries]) -> None:
-    """Of those that are long. The attempt has none yet."""
+    """Store strips of the series that are long. The attempt must not have any yet."""
     clocks: dict[bytes, int] = {}
     rows: list[tuple[object, ...]] = []
     for group in group_by_clock(item for item in series if len(item.times) >= MIN_SAMPLES):
@@ -162,7 +162,7 @@ def covered_metrics(attempt: Attempt) -> list[tuple[str, str, tuple[str, ...]]]:
 def read_strips(
     attempt: Attempt, metrics: Sequence[str], clock: int, times: Floats, every: int, part: slice
 ) -> Iterator[MetricRows]:
-    """Of samples `part` of a clock, in strips of `every` samples; both ends of it lie between two of its buckets."""
+    """Yield the samples `part` of a clock, from strips of `every` samples. `part` begins and ends between buckets."""
     where = SQL(
         "SELECT sampler, metric, unit, first, devices, most, data FROM runs_strip WHERE attempt_id = {}"
         " AND every = {} AND clock = {} AND metric = ANY({}) AND first < {} AND first > {}"
@@ -189,7 +189,7 @@ def read_strips(
 def _unpacked(
     strips: list[tuple[int, bytes]], devices: int, every: int, part: slice, times: Floats
 ) -> Buckets:
-    """Of the strips that hold a part, that part."""
+    """Buckets of the requested part, from the strips that hold it."""
     begin = strips[0][0] // every
     columns_of_part = slice(part.start // every - begin, -(-part.stop // every) - begin)
     inside = times[part]
