@@ -32,11 +32,11 @@ class Owner(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LayoutNames:
-    """Of this installation's layouts on one host. Any other name is not ours."""
+    """Names of this installation's layouts on one host. Any other name is not ours."""
 
     holding: frozenset[str] = frozenset()
     past: frozenset[str] = frozenset()
-    # of this installation
+    # Tag of this installation, part of its layouts' names.
     tag: str = ""
 
     def owner_of(self, name: str) -> Owner:
@@ -121,7 +121,10 @@ def walk_blocks(blocks: tuple[Block, ...] | list[Block]) -> Iterator[Block]:
 
 
 def _layout_of(device: BlockDevice, graph: Graph, names: LayoutNames) -> str:
-    """By what it is called or belongs to; a physical volume without a group, and bcache, by the UUIDs that we give."""
+    """Name of the layout that a device belongs to, by its names and membership; "" if there is none.
+
+    A physical volume without a group, and bcache, are recognised by the UUIDs that we give.
+    """
     # md writes "host:name" into its superblocks.
     labels = [signature.label.rpartition(":")[2] for signature in device.signatures]
     owner = graph.facts.members.get(device.name, "").partition(" ")[2]

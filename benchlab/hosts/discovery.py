@@ -124,7 +124,7 @@ facts_at = LruCache(_facts_at)
 
 
 def last_facts(host: Host) -> HostFacts | None:
-    """Of the last reading; None when there is none, or it is of a version that cannot be understood any more."""
+    """Facts of the last reading; None if there is none, or its version cannot be understood any more."""
     return all_last_facts([host]).get(host.pk)
 
 
@@ -241,7 +241,7 @@ def _in_use(device: BlockDevice, facts: HostFacts, layout: str) -> str:
 
 
 def _join_reasons(reasons: list[str], most: int) -> str:
-    """As many whole reasons as fit into `most` characters; the first always comes, cut if it must be."""
+    """Join as many whole reasons as fit into `most` characters; the first always comes, cut if necessary."""
     text = reasons[0][:most] if reasons else ""
     for reason in reasons[1:]:
         if len(text) + len(reason) + 2 > most:
@@ -251,7 +251,7 @@ def _join_reasons(reasons: list[str], most: int) -> str:
 
 
 def _to_json(facts: HostFacts) -> dict[str, Any]:
-    """As JSON that every page can show. Raises AgentError BAD_FACTS."""
+    """Convert the facts to JSON that every page can show. Raises AgentError BAD_FACTS."""
     if len(facts.devices) > DEVICES_MAX:
         raise AgentError(
             f"the host reported {len(facts.devices)} devices, more than the limit of {DEVICES_MAX}",

@@ -31,7 +31,7 @@ class Mark:
 
 
 def disk_marks(disks: Iterable[Device], held: Collection[str] = ()) -> list[Mark]:
-    """Of those that are there, and of spare ones that are not, in the order in which they are drawn.
+    """Marks of the present disks, and of spare disks that are absent, in the order in which they are drawn.
 
     `held`: identities of the disks of the layout that holds the host.
     """

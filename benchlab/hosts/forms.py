@@ -127,7 +127,7 @@ RATED_IOPS = "From its data sheet, or the cloud's; the larger one if reads and w
 
 
 def rated_throughput() -> forms.DecimalField:
-    """As data sheets say it."""
+    """Form field for the throughput that a data sheet states."""
     return forms.DecimalField(
         label="Rated throughput (MB/s)",
         required=False,

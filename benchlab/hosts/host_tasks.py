@@ -254,7 +254,7 @@ class TaskView:
 
 
 def host_task_view(host: Host, task_id: str | None, *kinds: str) -> TaskView | None:
-    """On a page of the host: the task that its address names (?task=), else the newest of these kinds that goes on."""
+    """Task for a page of the host: the one that its address names (?task=), else the newest running one of `kinds`."""
     rows = host.tasks.filter(kind__in=kinds).select_related("host", "by")
     row = None
     if (pk := parse_row_id(task_id)) is not None:
@@ -268,7 +268,7 @@ def host_task_view(host: Host, task_id: str | None, *kinds: str) -> TaskView | N
 def user_task_view(
     user: AbstractBaseUser | AnonymousUser, task_id: str | None, kind: str
 ) -> TaskView | None:
-    """On a page of something else: the task of any host of the user's that its address names (?task=)."""
+    """Task for any other page: the one that its address names (?task=), on any host of the user."""
     if (pk := parse_row_id(task_id)) is None:
         return None
     rows = HostTask.objects.for_user(user).select_related("host", "by")

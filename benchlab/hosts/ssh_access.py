@@ -23,7 +23,7 @@ def connect_to_host(host: Host) -> Shell:
 
 
 def unconnected_shell(host: Host) -> Shell:
-    """As `connect`, but a connection is made with the first command. Raises AgentError."""
+    """Shell as `connect` returns it, but connected only with the first command. Raises AgentError."""
     return shell.SshShell(_ssh_address(host))
 
 
@@ -66,7 +66,7 @@ def key_changed(host: Host) -> bool:
 
 
 def fingerprints(host: Host) -> tuple[str, str]:
-    """Of the pinned key and of the one that waits for a person; "" where there is none."""
+    """Fingerprints of the pinned key and of the one that awaits a person's decision; "" where there is none."""
     pinned, presented = host.host_key, host.offered_key
     return (
         shell.fingerprint(pinned) if pinned else "",
