@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""So that logins are recorded from the start."""
+"""Django app that records logins from the start."""
 
 from __future__ import annotations
 

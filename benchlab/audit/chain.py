@@ -88,7 +88,10 @@ def _lock_log() -> None:
 
 
 def _advance_head(head: Head, entry: Entry) -> None:
-    """To the new entry. A head that bore no seal of ours gets none: going on must not hide what somebody did to it."""
+    """Move the head to the new entry.
+
+    A head without a valid seal of ours stays unsealed: sealing it again would hide that somebody changed it.
+    """
     sealed = heads.is_sealed(_head_content(head), head.seal)
     content = HeadContent(head.entries + 1, entry.pk, entry.digest)
     _store_head(content, heads.seal(content) if sealed else "")
@@ -107,12 +110,12 @@ def _head_content(head: Head) -> HeadContent:
 
 
 def _printable(text: str) -> str:
-    """As the database takes it and a terminal may print it: no control characters."""
+    """Replace control characters by spaces, so that the database takes the text and a terminal may print it."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _storable(value: Any) -> Any:
-    """As PostgreSQL takes it for JSON: control characters and halves of characters as escapes, and nothing is lost."""
+    """Convert a value to JSON that PostgreSQL takes. Control characters and lone surrogates are escaped, not lost."""
     if isinstance(value, dict):
         return {_storable(key): _storable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

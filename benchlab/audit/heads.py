@@ -44,12 +44,12 @@ class Unreadable(Exception):
 
 
 def seal(content: HeadContent) -> str:
-    """With the newest key."""
+    """Seal of the content, made with the newest key."""
     return _hmac_seal(content, settings.BENCHLAB_KEYS[0])
 
 
 def is_sealed(content: HeadContent, with_seal: str) -> bool:
-    """With any of the keys: a new one is put in front of the old."""
+    """True if the seal was made with any of the keys: a new key is put in front of the old ones."""
     return any(
         hmac.compare_digest(with_seal, _hmac_seal(content, key)) for key in settings.BENCHLAB_KEYS
     )
@@ -116,7 +116,7 @@ def _exclusive(place: Path) -> Iterator[None]:
 
 
 def _replace_file(place: Path, content: HeadContent) -> None:
-    """At once or not at all: a crash leaves the old or the new one."""
+    """Replace the file at once or not at all: a crash leaves the old or the new one."""
     draft = place.with_suffix(".new")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         json.dump(asdict(content), file)

@@ -155,7 +155,7 @@ def _not_logged_in(
 
 @receiver(password_reset)
 def _password_set(sender: Any, request: HttpRequest, user: AbstractBaseUser, **rest: Any) -> None:
-    """By whoever had the link."""
+    """Record that whoever had the reset link set a new password."""
     _record_login("account_reset_password_from_key", request, user.pk, user.get_username())
 
 

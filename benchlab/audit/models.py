@@ -14,7 +14,7 @@ from benchlab.team.models import teams_of
 
 class EntryQuerySet(models.QuerySet["Entry"]):
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> EntryQuerySet:
-        """Of their teams; a site admin's also what belongs to no team: logins, accounts."""
+        """Entries of the user's teams; a site admin also sees those of no team, such as logins and accounts."""
         return self._in_teams(user, teams_of(user).values("team_id"))
 
     def to_sort_for(self, user: AbstractBaseUser | AnonymousUser) -> EntryQuerySet:
