@@ -44,7 +44,10 @@ def working_layout(row: Any) -> Layout | None:
 
 
 def lock_row(row: Any) -> Any:
-    """As it is now, until the transaction ends; whoever starts or uses it waits. Raises Refused: it was deleted."""
+    """Lock the row until the transaction ends and return its current state; whoever starts or uses it waits.
+
+    Raises Refused if it was deleted.
+    """
     current = managed_kind_of(row).model.objects.select_for_update().filter(pk=row.pk).first()
     if current is None:
         raise Refused("It was deleted in the meantime.")

@@ -50,7 +50,10 @@ def delete(row: Any, by: Person, typed: str = "") -> None:
 
 @transaction.atomic
 def bring_back(row: Any) -> str:
-    """As it was, with what its runs refer to. What is to be said of it. Raises Refused: it is there, or it goes."""
+    """Restore a deleted row with what its runs refer to. Return the messages to show.
+
+    Raises Refused if it is not deleted, or is already being removed for good.
+    """
     noun = managed_kind_of(row)
     current = noun.model.even_deleted.select_for_update().filter(pk=row.pk).first()
     if current is None or current.going_at is not None:
@@ -119,7 +122,10 @@ def _campaign_uses(campaign: Campaign) -> Iterator[Use]:
 
 
 def _unproven_disks(layouts: list[Layout]) -> Iterator[Use]:
-    """Of layouts that were let go as they were: their plan tells what to take down, should a disk come back."""
+    """Yield the hosts of layouts that were released before their disks were proven blank.
+
+    Their plans say what to take down if such a disk comes back.
+    """
     touched = StepLog.objects.filter(kind=StepLog.Kind.APPLY, layout__in=layouts)
     built = set(touched.values_list("layout", flat=True))
     for layout in layouts:

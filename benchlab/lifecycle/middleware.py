@@ -18,7 +18,7 @@ from benchlab.web import deleted_rows
 
 
 class DeletedRowMiddleware(MiddlewareMixin):
-    """Of pages; the API's answers are benchlab.web.api's."""
+    """Answer 410 for pages of deleted rows; benchlab.web.api answers for the API."""
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, RawRemoved):

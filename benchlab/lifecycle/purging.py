@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For good, once the period of grace is over: a little in each transaction, so that nobody waits for it.
+"""Remove rows for good once the period of grace is over, a little in each transaction, so that nobody waits for it.
 
-All there is of a campaign lies in the database, raw output too, so a row and its bytes go in one transaction: a crash
-leaves both or neither, and the next sweep goes on. What has begun to go (`going_at`) cannot be brought back.
+All data of a campaign is in the database, raw output too, so a row and its bytes go in one transaction: a crash leaves
+both or neither, and the next sweep goes on. A row whose removal has begun (`going_at`) cannot be brought back.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def due_rows(model: Any) -> QuerySet[Any]:
 
 
 def _begin_removal(row: Any) -> None:
-    """From here on there is no way back; what it is, the log says before anything of it is gone."""
+    """Begin a removal that cannot be undone. The log records what the row is before anything of it is gone."""
     row.going_at = timezone.now()
     row.save(update_fields=["going_at"])
     details: dict[str, Any] = {

@@ -60,7 +60,7 @@ class RenameForm(forms.Form):
 
     @property
     def previous_values(self) -> dict[str, str]:
-        """As a browser sends it back: with its own ends of lines."""
+        """Previous values that the browser sends back, with its line endings (CRLF) converted to newlines."""
         return {
             name: self.data.get(f"{PREVIOUS_PREFIX}{name}", "").replace("\r\n", "\n")
             for name in self.noun.editable_fields
