@@ -24,13 +24,16 @@ MANUAL_LAYER = "manual"
 
 @dataclass(frozen=True, slots=True)
 class BuildTime:
-    """In seconds. `waits`: for the kernel (a first resync) before the runs begin; None: nobody can tell."""
+    """Duration of a build in seconds.
+
+    `waits`: seconds for the kernel (a first resync) before the runs begin; None if nobody can tell.
+    """
 
     seconds: float
     waits: float | None = 0.0
     # from so many builds of the very stack on that host, else an estimate
     learned: bool = False
-    # a person has a part in it
+    # A person does part of the build.
     by_hand: bool = False
 
     @property
@@ -44,7 +47,7 @@ BuildTimes = dict[tuple[int, int], BuildTime]
 
 
 def estimate_builds(hosts: Sequence[Host], topologies: Sequence[Topology]) -> BuildTimes:
-    """For each host and topology."""
+    """Build time of each topology on each host."""
     took = _measured_builds(hosts, topologies)
     return {
         (host.pk, topology.pk): _build_time(topology, took.get((host.pk, topology.pk), []))

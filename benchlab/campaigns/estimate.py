@@ -194,7 +194,10 @@ def _missing_devices(host: Host, topology: Topology, spares: Sequence[Device]) -
 
 
 def _missing_tools(hosts: Sequence[Host], workloads: Sequence[Workload]) -> Iterator[str]:
-    """Of tools only: which programs a layer needs depends on its options, and its plan says so."""
+    """Yield a sentence for each program that a tool needs and a host lacks.
+
+    Layers are not checked: the programs that they need depend on their options, and the plan reports them.
+    """
     needs_by_workload = [
         registry.tool_programs(workload.tool, workload.options) for workload in workloads
     ]

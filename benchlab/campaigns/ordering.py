@@ -42,7 +42,7 @@ def order_design(order: str, pairs: int) -> Order:
 
 
 def campaign_design(campaign: Campaign) -> Order:
-    """As it was planned; what became of the visits, the layouts tell. One query."""
+    """Order in which the campaign was planned; its layouts show what became of the visits. Makes one query."""
     if campaign.source:
         return Order.UNTOLD
     pairs = campaign.layouts.order_by().values("host", "topology").distinct().count()
@@ -113,7 +113,7 @@ def _is_cheap(
     costs: cost.Costs,
     takes: build_times.BuildTimes,
 ) -> bool:
-    """On each host."""
+    """True if, on each host, building takes less than 1/CHEAP_FACTOR of the time that measuring takes."""
     for host in hosts:
         builds = (
             sum(takes[host.pk, topology.pk].total_s or 0.0 for topology in topologies)
