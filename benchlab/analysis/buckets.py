@@ -41,7 +41,7 @@ class Buckets:
 
     @property
     def means(self) -> Floats:
-        """Of the samples that are known."""
+        """Means of the known samples of each bucket."""
         unknown = np.full(self.total.shape, np.nan)
         means: Floats = np.divide(
             self.total, self.sample_counts, out=unknown, where=self.sample_counts > 0
@@ -57,7 +57,7 @@ class Buckets:
         return middles
 
     def coarser(self, times: int) -> Buckets:
-        """So many of them in one, from the first on."""
+        """Merge every `times` buckets into one, from the first on."""
         if times == 1:
             return self
         low = np.where(np.isnan(self.low), np.inf, self.low)
@@ -131,7 +131,7 @@ def _take_places(array: Any, times: int, which: Places) -> Any:
 
 
 def _medians(means: Floats) -> Floats:
-    """Of those that are known, without numpy's word on columns in which none is."""
+    """Medians of the known values of each column, without numpy's warning about columns that have none."""
     medians = np.full(means.shape[1], np.nan)
     is_known = ~np.isnan(means).all(axis=0)
     medians[is_known] = np.nanmedian(means[:, is_known], axis=0)

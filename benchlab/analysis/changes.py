@@ -62,7 +62,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Unusual:
-    """Of the run at index `at`: robust z against the `past` runs since the last change before it."""
+    """A run that stands out: its index `at` and its robust z against the `past` runs since the last change before it."""
 
     at: int
     z: float
@@ -70,7 +70,7 @@ class Unusual:
 
 
 def find_changes(values: Sequence[float], builds: Sequence[object] = ()) -> list[Change]:
-    """Of runs in the order of time, above 0; `builds` says of each which build of its layout it ran on.
+    """Find the changes in `values` above 0, in order of time; `builds`: the build of its layout that each run ran on.
 
     Without `builds` each run counts as a build of its own.
     """
@@ -142,15 +142,15 @@ def _critical_table() -> tuple[Array, Array]:
 
 
 def critical_t(length: int) -> float:
-    """Of the largest t in a series of that length; beyond the table that of its longest."""
+    """Critical value of the largest t in a series of that length; beyond the table, that of its longest series."""
     lengths, values = _critical_table()
     return float(np.interp(log(length), lengths, values))
 
 
 def hampel(logs: Array) -> Array:
-    """With each lone run that is far from the median around it replaced by that median.
+    """Replace each lone run that is far from the median around it by that median.
 
-    One whose neighbours are like it is none of these: it may be the beginning of a change.
+    A run whose neighbours are like it is kept: it may be the beginning of a change.
     """
     if len(logs) < WINDOW:
         return logs

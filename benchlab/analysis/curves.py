@@ -41,7 +41,7 @@ class Little:
 
 
 def median_of(values: Sequence[float]) -> float:
-    """As numpy's, which takes longer to begin than a page of small tables may take; not a number where one is none."""
+    """Median as numpy computes it, which starts too slowly for a page of small tables; NaN if any value is NaN."""
     ordered, half = sorted(values), len(values) // 2
     if any(map(math.isnan, values)):
         return math.nan

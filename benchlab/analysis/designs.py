@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In what order two set-ups were measured, and what that adds to every error (docs/analysis.md, section 1).
+"""The order in which two set-ups were measured, and what that adds to every error (docs/analysis.md, section 1).
 
 The order is the trap that outweighs all statistics: what was built and measured one after the other differs by drift,
 by the age of the disks and by the luck of a build, and more repeats only make one surer of that. So each design has a

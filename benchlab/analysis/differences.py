@@ -26,9 +26,10 @@ ONE_SIDED, TWO_SIDED = 0.95, 0.975
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """Of each pair (and depth): `est` = ln(second / first), its standard error and degrees of freedom (0: no error).
+    """Estimates for each pair (and depth): `est` = ln(second / first), its standard error and degrees of freedom.
 
-    `more`: 1 second is larger, -1 smaller, 0 neither. `none`: no difference worth naming. Neither: not enough data.
+    `df` is 0 where the error is unknown. `sign`: 1 if the second is larger, -1 if smaller, 0 if neither. `equal`: no
+    difference worth naming. Neither a sign nor `equal`: not enough data.
     """
 
     est: Array
@@ -61,7 +62,10 @@ def estimate_points(fit: Fit, design: Design) -> Estimates:
 
 
 def _false_discovery_level(fit: Fit) -> Array:
-    """Of the false discovery rate: few repeats of many depths err more often than they say (tried with 1 to 12)."""
+    """Level of the false discovery rate for each pair.
+
+    Few repeats of many depths err more often than their level says (tried with 1 to 12), so they have a lower one.
+    """
     few = OF_FEW * min(1.0, DEPTHS / fit.est.shape[1])
     return np.where(fit.counts.min(axis=(1, 2)) <= FEW, few, FALSE_DISCOVERIES)
 
@@ -80,9 +84,10 @@ def discoveries(p: Array) -> Array:
 
 
 def estimate_curve(fit: Fit, design: Design) -> Estimates:
-    """Of the geometric mean of the ratios over the depths.
+    """Estimate the geometric mean of the ratios over the depths.
 
-    Not interleaved, a single repeat stands for one visit: such depths are left out where others have more.
+    If the set-ups are not interleaved, a single repeat stands for one visit: such depths are left out if others have
+    more.
     """
     used = _all_depths(fit)
     if not design.interleaved:
@@ -155,7 +160,10 @@ def _variance_and_count(values: Array) -> tuple[Array, Array]:
 
 
 def _sequential_error(fit: Fit, design: Design, used: Mask) -> tuple[Array, Array]:
-    """From block to block within each set-up; one after the other at least what the runs show."""
+    """Standard error and degrees of freedom, from the differences between the blocks of each set-up.
+
+    If the set-ups were measured one after the other, the error is at least what the runs show.
+    """
     means, weights = _block_means(fit, used)
     variance, count = _variance_and_count(means)
     square = (variance * (weights**2).sum(axis=2)).sum(axis=1)

@@ -126,7 +126,7 @@ class Track:
         return Track(self.device, self.metric, self.unit, times, values, lengths)
 
     def _range(self, spans: Sequence[float], window: Window) -> tuple[int, int]:
-        """Of the intervals wholly in it; their ends are in order."""
+        """Range of the indices of the intervals that lie wholly in the window; their ends are in order."""
         first = bisect_left(self.times, window.start - NEAR)
         end = bisect_right(self.times, window.end + NEAR)
         while first < end and self.times[first] - spans[first] < window.start - NEAR:

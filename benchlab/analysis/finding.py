@@ -85,7 +85,7 @@ class LineFinding(Protocol):
 
 @cache
 def run_findings() -> Mapping[str, RunFinding]:
-    """By kind, in the order of their names."""
+    """Return the findings that look at one run, by kind and in the order of their names."""
     return {
         kind: cast(RunFinding, module)
         for kind, module in _modules().items()
@@ -95,7 +95,7 @@ def run_findings() -> Mapping[str, RunFinding]:
 
 @cache
 def line_findings() -> Mapping[str, LineFinding]:
-    """By kind, in the order of their names."""
+    """Return the findings that compare lines, by kind and in the order of their names."""
     modules = {kind: module for kind, module in _modules().items() if hasattr(module, "compares")}
     return {kind: cast(LineFinding, module) for kind, module in modules.items()}
 

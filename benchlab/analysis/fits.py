@@ -30,10 +30,11 @@ LEAST_NOISE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Of each pair and depth: `est` = ln(second / first), its `variance` and degrees of freedom `df` (0: none).
+    """Differences of each pair at each depth: `est` = ln(second / first), its `variance` and degrees of freedom `df`.
 
-    `counts`: runs, (pairs, 2, depths); `clipped`: how many of them were far off. `rest`: (pairs, 2, depths, blocks),
-    from the cell's mean, what was far off drawn in, the block's part left in. `means`: (pairs, 2, depths), logarithms.
+    `df` is 0 where there are none. `counts`: runs, (pairs, 2, depths); `clipped`: how many of them were far off.
+    `rest`: (pairs, 2, depths, blocks), from the cell's mean, with outliers drawn in and the block's part left in.
+    `means`: (pairs, 2, depths), logarithms.
     """
 
     means: Array
@@ -152,7 +153,7 @@ def _mean(values: Array, measured: Mask, axes: tuple[int, ...]) -> Array:
 
 
 def _medians(values: Array, axes: tuple[int, ...]) -> Array:
-    """Of the known values; 0 where there are none, of which numpy's warns."""
+    """Medians of the known values along `axes`, which are kept; 0 where there are none (numpy would warn)."""
     moved = np.moveaxis(values, axes, range(-len(axes), 0))
     flat = np.sort(moved.reshape(*moved.shape[: -len(axes)], -1), axis=-1)
     counts = (~np.isnan(flat)).sum(axis=-1, keepdims=True)

@@ -87,7 +87,7 @@ def ratio_sign(ratio: float) -> str:
 
 
 def ratio_tick(ratio: float) -> str:
-    """Of an axis, whose labels stand beside each other: 2 -> "2 ×", 2.05 -> "2.05 ×"."""
+    """Format a ratio for an axis, whose labels stand beside each other: 2 -> "2 ×", 2.05 -> "2.05 ×"."""
     return f"{ratio:.3g}{TIMES}"
 
 
@@ -105,7 +105,7 @@ def _decimals(ratio: float) -> int:
 
 
 def _off_one(bound: float) -> str:
-    """With as many decimals more as tell it from 1."""
+    """Format a bound with as many more decimals as tell it from 1."""
     number, decimals = ratio_number(bound), _decimals(bound)
     while float(number.replace(",", "")) == 1 and decimals < 9:
         decimals += 1

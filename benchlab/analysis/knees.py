@@ -67,7 +67,7 @@ def usable(cells: Mapping[int, Sequence[float]]) -> bool:
 
 
 def knee(cells: Mapping[int, Sequence[float]]) -> Knee | None:
-    """Of {outstanding I/Os: IOPS of each repeat}; None with less than 4 depths, or where one did nothing."""
+    """Find the knee in {outstanding I/Os: IOPS of each repeat}; None below 4 depths, or if one did nothing."""
     if not usable(cells):
         return None
     depths = tuple(sorted(cells))

@@ -69,7 +69,7 @@ def count_cells(bins: Bins) -> Cells:
 
 
 def _cell_number(low: float) -> int:
-    """By nanoseconds: doublings of those are what fio cuts."""
+    """Number of the cell that holds `low` seconds. fio divides the doublings of nanoseconds into cells."""
     mantissa, exponent = math.frexp(max(low * NS, 1.0))
     place = FINEST * (2 * mantissa - 1) + NEAR
     if place >= FINEST:

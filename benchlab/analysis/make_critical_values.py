@@ -30,7 +30,7 @@ def lengths() -> list[int]:
 
 
 def critical_values(length: int) -> list[float]:
-    """By ALPHAS, to four digits."""
+    """Critical values at each level of ALPHAS, to four digits."""
     dice = np.random.default_rng([SEED, length])
     parts = [largest_t(dice.normal(size=(AT_ONCE, length)))[1] for _ in range(SERIES // AT_ONCE)]
     quantiles = np.quantile(np.concatenate(parts), [1 - alpha for alpha in ALPHAS])

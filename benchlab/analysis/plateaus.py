@@ -42,7 +42,7 @@ class Collapse:
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """From `low` to `high` outstanding I/Os the IOPS are within 2 % of `iops`, and more of them only wait longer."""
+    """A range of outstanding I/Os, `low` to `high`, with IOPS within 2 % of `iops`: more of them only wait longer."""
 
     low: int
     high: int
@@ -50,7 +50,7 @@ class Cap:
 
 
 def collapse(cells: Mapping[int, Sequence[float]]) -> Collapse | None:
-    """Of {outstanding I/Os: IOPS of each repeat}, three of each; None where no fall is proven."""
+    """Find a fall in {outstanding I/Os: IOPS of each repeat}, with three repeats of each; None if no fall is proven."""
     if not usable(cells) or min(map(len, cells.values())) < ENOUGH_REPEATS:
         return None
     depths = tuple(sorted(cells))
@@ -67,9 +67,10 @@ def collapse(cells: Mapping[int, Sequence[float]]) -> Collapse | None:
 def cap(
     cells: Mapping[int, Sequence[float]], latencies: Mapping[int, Sequence[float]] | None = None
 ) -> Cap | None:
-    """Of {outstanding I/Os: IOPS of each repeat}, with mean total latencies (s) where they are known.
+    """Find a cap in {outstanding I/Os: IOPS of each repeat}.
 
-    It goes to the last depth. What is flat from the first one on is a cap, too, or one request at a time.
+    `latencies`: mean total latencies (s) where they are known. A cap reaches the last depth. A curve that is flat from
+    the first depth on is a cap, too, or one request at a time.
     """
     if not cells or any(not cell or min(cell) <= 0 for cell in cells.values()):
         return None

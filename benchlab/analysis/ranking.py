@@ -28,10 +28,11 @@ def rank_set_ups(
     *,
     lower_is_better: bool = False,
 ) -> list[Ranked]:
-    """By the ratio to the baseline over the curve; `designs` by (smaller, larger) index. Indexes are the names.
+    """Rank set-ups by the ratio to the baseline over the curve; `designs` by (smaller, larger) index.
 
-    Where set-ups were measured at unlike depths, by the ratio over those that all have; without any, those that share
-    fewer depths with the baseline come last. A set-up that shares none with it is left out.
+    Indexes are the names. If set-ups were measured at different depths, the ratio is over the depths that all have;
+    without any, set-ups that share fewer depths with the baseline come last. A set-up that shares none with it is left
+    out.
     """
 
     def compared(first: int, second: int) -> Comparison:

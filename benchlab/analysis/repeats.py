@@ -39,9 +39,9 @@ CLIP, ROUNDS = 2.5, 12
 
 
 def disagreement_ratios(cells: Sequence[Sequence[float]]) -> list[float | None]:
-    """Of each cell the largest over the smallest repeat where they differ more than the other cells let expect.
+    """Ratio of the largest to the smallest repeat of each cell that differ more than the other cells let expect.
 
-    Twofold is told always, and nothing below 10 %; None where they agree, or there is one repeat.
+    A twofold difference is always reported, one below 10 % never. None if the repeats agree, or there is only one.
     """
     spreads = [_log_range(cell) for cell in cells]
     sums = [_squares(cell) for cell in cells]
@@ -54,7 +54,7 @@ def disagreement_ratios(cells: Sequence[Sequence[float]]) -> list[float | None]:
 
 
 def _log_range(cell: Sequence[float]) -> float:
-    """In logarithms; infinite where nothing was done in one repeat and something in another."""
+    """Range in logarithms; infinite if nothing was done in one repeat and something in another."""
     if len(cell) < 2 or min(cell) == max(cell):
         return 0.0
     return log(max(cell) / min(cell)) if min(cell) > 0 else inf
@@ -83,7 +83,7 @@ def _differ(spread: float, repeats: int, others: Sequence[tuple[float, int]]) ->
 
 
 def range_quantile(repeats: int, freedom: int) -> float:
-    """Of the studentised range; for more repeats than the table has, that of the most."""
+    """Quantile of the studentised range; beyond the table, that of its largest number of repeats."""
     column = next((n for n, most in enumerate(REPEATS) if most >= repeats), len(REPEATS) - 1)
     return QUANTILES[min(freedom, len(QUANTILES)) - 1][column]
 

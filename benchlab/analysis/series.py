@@ -21,7 +21,7 @@ class Summary:
 
 
 def weighted_mean(values: Numbers, weights: Numbers = ()) -> float:
-    """Of the known values, each as much as it weighs: a rate by the seconds that it is of, a wait by its requests."""
+    """Weighted mean of the known values: a rate weighs the seconds that it covers, a wait its number of requests."""
     array = np.asarray(values, dtype=float)
     weight = np.asarray(weights, dtype=float) if len(weights) else np.ones(array.shape)
     usable = ~np.isnan(array) & (weight > 0)
@@ -31,7 +31,7 @@ def weighted_mean(values: Numbers, weights: Numbers = ()) -> float:
 
 
 def summarize(values: Numbers, weights: Numbers = ()) -> Summary | None:
-    """Of the known values; None when there are none."""
+    """Summarize the known values; None if there are none."""
     numbers = np.asarray(values, dtype=float)
     numbers = numbers[~np.isnan(numbers)]
     if not numbers.size:
@@ -48,7 +48,7 @@ def summarize(values: Numbers, weights: Numbers = ()) -> Summary | None:
 
 
 def round_significant(values: Numbers, digits: int = 5) -> list[float | None]:
-    """To so many significant digits, unknown as None: what a chart needs, at a third of the bytes."""
+    """Round to `digits` significant digits, unknown values as None: enough for a chart, at a third of the bytes."""
     array = np.asarray(values, dtype=float)
     finite = np.isfinite(array) & (array != 0)
     scale = np.zeros(array.shape, dtype=int)

@@ -46,7 +46,7 @@ class Library:
 
 @lru_cache(maxsize=16)
 def library(depths: tuple[int, ...]) -> Library:
-    """Of these depths, which rise."""
+    """Return the library of curves at these depths, which rise."""
     x = np.log2(np.array(depths, dtype=float) / depths[0])
     shapes = [
         shape
@@ -63,7 +63,7 @@ def library(depths: tuple[int, ...]) -> Library:
 
 
 def _shapes(x: Array, soft: float, slope: float) -> list[Array]:
-    """By what each doubling beyond the corner brings; x in doublings from the corner."""
+    """One shape for each gain or loss per doubling beyond the corner; `x` in doublings from the corner."""
     u = x * log(2)
     rise = slope * np.minimum(0, u) if soft == inf else -slope / soft * np.logaddexp(0, -soft * u)
     return [rise + beyond * np.maximum(0, x) for beyond in (0.0, 0.02, -0.03, -0.08, -0.2)]
@@ -110,7 +110,10 @@ def _likelihood(cells: Cells, curves: Array) -> Array:
 def _point_likelihood(
     cells: Cells, points: NDArray[np.bool_], firsts: Array, seconds: Array
 ) -> Array:
-    """Of these points alone, by the weighted sum of what a curve leaves of them, and that of its squares."""
+    """Log likelihood of these points alone.
+
+    `firsts` and `seconds`: weighted sums of what a curve leaves of the points, and of its squares.
+    """
     counts = cells.counts[points]
     count, runs = len(counts), float(counts.sum())
     q = cells.within + PRIOR_RUNS * PRIOR_NOISE**2

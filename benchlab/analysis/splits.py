@@ -17,9 +17,9 @@ LEAST = 3
 
 
 def largest_t(series: Array) -> tuple[NDArray[np.int64], Array]:
-    """Of each row of `series` (of at least 2 x LEAST values): (where its second part begins, t with pooled sd).
+    """Best split of each row of `series` (of at least 2 x LEAST values): (start of the second part, t with pooled sd).
 
-    Of a row without any spread in its parts t is infinite where they differ, 0 where they do not.
+    If the parts of a row have no spread, t is infinite where they differ and 0 where they do not.
     """
     n = series.shape[1]
     before = np.arange(LEAST, n - LEAST + 1)

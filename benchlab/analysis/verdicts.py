@@ -38,11 +38,11 @@ class Conclusion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Of the second set-up against the first. `ratio`: second / first, of robust means over the repeats.
+    """Verdict on the second set-up against the first. `ratio`: second / first, of robust means over the repeats.
 
-    `low` to `high`: 95 %, None where nothing tells the error. `repeats`: fewest and most of a point's. `values`: both
-    means, whose ratio this is; None over a curve. `more`: repeats of each, in all, that would decide; None where it
-    is decided, or where no number in reason does.
+    `low` to `high`: 95 %, None if the error is unknown. `repeats`: fewest and most of a point's. `values`: both means,
+    whose ratio this is; None over a curve. `more_repeats`: repeats of each, in all, that would decide; None if it is
+    decided, or if no reasonable number does.
     """
 
     conclusion: Conclusion
@@ -89,7 +89,10 @@ class Comparison:
 def compare_sweeps(
     first: Sweep, second: Sweep, design: Design, *, lower_is_better: bool = False
 ) -> Comparison:
-    """Of the depths that both have; what has no value above 0 in each run cannot be compared as a ratio."""
+    """Compare two sweeps at the depths that both have.
+
+    A depth without a value above 0 in each run cannot be compared as a ratio.
+    """
     return _compare_frozen(_freeze_sorted(first), _freeze_sorted(second), design, lower_is_better)
 
 
@@ -239,7 +242,7 @@ def _crossings(signs: Mapping[int, int]) -> tuple[int, ...]:
 
 
 def _lead(points: Mapping[int, Verdict], crossings: Sequence[int]) -> str:
-    """In words who is ahead where, when it is not the same one everywhere."""
+    """Describe who is ahead at which depths, if it is not the same one everywhere."""
     if not crossings:
         return ""
     ahead = points[crossings[0]].conclusion == Conclusion.FASTER

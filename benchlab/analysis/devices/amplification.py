@@ -56,7 +56,10 @@ def application_rates(
 
 
 def _synced_write_rate(figures: Mapping[str, float], window: str) -> float | None:
-    """Of a test of pg_test_fsync, whose window has its name: "one.fdatasync" beside "one.fdatasync.ops"."""
+    """Write rate in B/s of a test of pg_test_fsync; None if it is unknown.
+
+    The window has the name of the test: "one.fdatasync" beside the figure "one.fdatasync.ops".
+    """
     size = PER_TEST.get(window.partition(".")[0])
     rate = figures.get(f"{window}.ops")
     return None if size is None or rate is None else size * rate

@@ -16,7 +16,10 @@ SECTOR = 512
 
 @dataclass(frozen=True, slots=True)
 class Flushes:
-    """Of one device, each a second. `empty`: writes that moved nothing, at least. `counted`: flushes, by its kernel."""
+    """Writes and flushes of one device per second.
+
+    `empty`: writes that moved no data, at least. `counted`: flushes that its kernel counted; None if it counts none.
+    """
 
     writes: float
     empty: float
@@ -24,7 +27,7 @@ class Flushes:
 
     @property
     def share(self) -> float:
-        """Of the writes, at least: what is a flush and no data. A flush that the kernel counted was a write too."""
+        """Share of writes that are flushes without data, at least. A flush that the kernel counted was a write too."""
         if not self.writes > 0:
             return 0.0
         return max(self.empty, min(self.counted or 0.0, self.writes)) / self.writes

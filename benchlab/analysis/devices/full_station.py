@@ -89,7 +89,11 @@ def full_station(half: Deepest, deepest: Deepest) -> FullStation | None:
 
 
 def _layer_queue_share(half: Deepest, deepest: Deepest, queued: float) -> float | None:
-    """Of a layer that makes several requests of one, more may be at the disks than entered: then none is inside."""
+    """Share of the additional requests that wait in the layers above the devices; None if nobody looked.
+
+    A layer may turn one request into several. If so many are at the disks that more wait there than entered, the share
+    is 0.
+    """
     if half.entered is None or deepest.entered is None:
         return None
     share = (deepest.entered - half.entered) / half.depth - queued

@@ -29,7 +29,7 @@ class Group:
 
 
 def disk_groups(run: Run) -> list[Group]:
-    """From the bottom, without spares."""
+    """Groups of disks from the bottom layer up, without spares."""
     groups = [
         Group(layer.kind, use, names)
         for layer in run.layers

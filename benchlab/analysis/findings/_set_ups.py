@@ -110,7 +110,7 @@ class Pair:
         ]
 
     def at_worst_of(self, depths: Sequence[int]) -> Pair:
-        """Of the one of these depths where they differ most."""
+        """Return the pair at the one of these depths where its lines differ most."""
         points = self.comparison.points
         worst = max(depths, key=lambda depth: abs(log(points[depth].ratio)))
         point = points[worst]
@@ -230,9 +230,10 @@ def compare_lines(
     selects: Callable[[int], bool] = lambda depth: True,
     but: Sequence[str] = (),
 ) -> Pair | None:
-    """By the depths that are `kept`; None where they did not do the same, or have no figure or no depth in common.
+    """Compare two lines at the depths that `selects` accepts.
 
-    `but`: options of the tool that may differ.
+    None if they ran on different hosts or did different work, or have no figure or no depth in common. `but`: options
+    of the tool that may differ.
     """
     figure = common_figure((first, second))
     if not figure or first.host != second.host or not _same_work(first, second, but):
@@ -270,7 +271,7 @@ def _select_depths(sweep: Sweep, selects: Callable[[int], bool]) -> Sweep:
 def comparable_pairs(
     lines: Sequence[Line], alike: Callable[[Line, Line], bool], but: Sequence[str] = ()
 ) -> Iterator[Pair]:
-    """Of those (first, second), in either order, that are so; on the same disks, or on disks of the same kind."""
+    """Yield the `alike` pairs (first, second), in either order, on the same disks or on disks of the same kind."""
     for first, second in permutations(lines, 2):
         if (
             alike(first, second)

@@ -71,7 +71,7 @@ def _above_limit(run: Run, limit: Limit) -> list[Finding]:
 
 
 def _needed_rates(run: Run, unit: str) -> dict[str, float]:
-    """By figure what the disks must have done: what is written is on every mirror."""
+    """Rates that the disks must have reached, by figure: what is written is on every mirror."""
     if unit == "op/s":
         random = run.access.random is not False
         return {

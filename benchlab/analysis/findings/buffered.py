@@ -31,7 +31,7 @@ FLUSHES = (
 
 
 def applies(run: Run) -> list[Finding]:
-    """By the disks' own count where they were watched, else by the size against the memory."""
+    """Compare the tool's count with the disks' own if they were watched, else the size with the memory."""
     if run.access.direct or run.access.synced or run.access.writes is not True:
         return []
     counted = _stacks.tool_rate(run, "write")

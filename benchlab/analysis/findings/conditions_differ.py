@@ -58,7 +58,7 @@ Sides = dict[Values, Counter[str]]
 
 
 def _group_by_value(lines: Sequence[Line], what: str) -> dict[str, Sides]:
-    """By kind of disks, or by disk; "" where it is the host's."""
+    """Count the runs of each line by the values of a condition, for each kind of disks or each disk; "" is the host."""
     sides_by_kind: dict[str, Sides] = {}
     for line in lines:
         if not _layout_sets(line, what):

@@ -28,9 +28,9 @@ COPIES = (("md", "level", 1), ("lvm", "type", "mirror"))
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
-    """Of layouts that differ in nothing but the number of disks, at depths that could keep all of them busy.
+    """Compare layouts that differ only in the number of disks, at depths that could keep all of them busy.
 
-    One repeat decides nothing; its ratio is told all the same.
+    One repeat decides nothing; its ratio is reported all the same.
     """
     pairs_compared = (
         _compare_busy_depths(pair.first, pair.second)
@@ -60,7 +60,7 @@ def _copies_data(line: Line) -> bool:
 
 
 def _compare_busy_depths(fewer: Line, more: Line) -> Pair | None:
-    """By depths with a request for each disk; a stream has them by reading ahead."""
+    """Compare two lines at the depths with a request for each disk; a stream has these at any depth: it reads ahead."""
     least = len(data_disks(more))
     streams = all(run.access.random is False for line in (fewer, more) for run in line.runs)
     return compare_lines(fewer, more, lambda depth: streams or depth >= least)

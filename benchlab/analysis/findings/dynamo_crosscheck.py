@@ -38,7 +38,7 @@ def _note_sentences(run: Run) -> Iterator[str]:
 
 
 def _counted_bytes(run: Run, sentence: str) -> dict[str, Number]:
-    """Of the direction that the sentence is about."""
+    """Bytes that dynamo and the kernel counted in the direction that the sentence is about."""
     way, verb = ("read", "read") if "bytes read" in sentence else ("write", "written")
     names_by_key = {
         "dynamo": (f"{way}.bytes", f"{verb}, by dynamo"),

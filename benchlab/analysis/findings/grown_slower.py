@@ -28,7 +28,10 @@ AFTER = "after-"
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
-    """Of one repeat each the ratio is told where it is below 1."""
+    """Compare grown set-ups with what they were before, or with one that was built with that size at once.
+
+    The ratio of single repeats is reported only if it is below 1.
+    """
     return [
         finding
         for pair in comparable_pairs(lines, _is_grown)
@@ -79,8 +82,10 @@ def _describe_growth(pair: Pair) -> Finding | None:
 
 
 def _busiest_cpu(runs: Sequence[Run], deepest: int) -> Number | None:
-    """Of the runs with most of the outstanding I/Os that are told of, where a CPU had nothing left to give; waiting for
-    I/O is no work."""
+    """Busy time of the busiest CPU at the `deepest` outstanding I/Os, if it had no time left; None otherwise.
+
+    Waiting for I/O does not count as work.
+    """
     cores = [
         (busy, name, run.run)
         for run in runs

@@ -132,7 +132,7 @@ def _disk_rate(run: Run, way: str) -> float | None:
 
 
 def _before_start(run: Run, tool_rate: float) -> list[Finding]:
-    """On disks without a file system, which nothing is laid out on."""
+    """Report I/O before the tool began, on disks without a file system: nothing is laid out on these."""
     begin = min((window.start for window in run.windows), default=0.0)
     if begin <= NEAR or not _stacks.straight(run):
         return []

@@ -21,7 +21,7 @@ APART = 1.05
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
-    """By the verdicts of the depths. Of one repeat each only the ratios are told."""
+    """Find crossings by the verdicts of the depths; for single repeats only the ratios are reported."""
     held = (compare_lines(first, second) for first, second in combinations(lines, 2))
     return [finding for crossing in held if crossing and (finding := _describe_crossing(crossing))]
 

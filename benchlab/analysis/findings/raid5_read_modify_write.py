@@ -28,7 +28,7 @@ LEAST = 1 << 20
 
 
 def applies(run: Run) -> list[Finding]:
-    """Of several windows the dearest. Not while an array resyncs, which reads them all."""
+    """Report the most expensive of several windows, but none while an array resyncs, which reads all members."""
     if not only_writes(run) or is_resyncing(run):
         return []
     findings = []

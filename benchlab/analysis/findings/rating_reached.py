@@ -23,7 +23,7 @@ RATINGS = (
 
 
 def applies(run: Run) -> list[Finding]:
-    """By the kernel's count of each disk; where nobody watched them, by the tool's over all of them."""
+    """Compare each rating with the kernel's count of each disk; if nobody watched, with the tool's over all disks."""
     return [finding for rating in RATINGS for finding in _rating_reached(run, *rating)]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From which depth on the disks do what their data sheets say, all together: more outstanding I/Os only wait."""
+"""The depth from which the disks together do what their data sheets say: more outstanding I/Os only wait."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ ENOUGH = 3
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
-    """Of each line and rating. One repeat decides nothing; at which depth it was seen is told all the same."""
+    """Report the depth for each line and rating.
+
+    One repeat decides nothing; the depth at which it reached the rating is reported all the same.
+    """
     described = (
         _describe_rated_depth(line, figure) for line in lines for figure in ("iops", "bandwidth")
     )

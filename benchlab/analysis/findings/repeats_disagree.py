@@ -25,7 +25,10 @@ WITHIN = 0.05
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
-    """Of each line, over all of its sweep; twofold is told always, below 10 % never (benchlab.analysis.repeats)."""
+    """Check each line over all of its sweep.
+
+    A twofold difference is always reported, one below 10 % never (benchlab.analysis.repeats).
+    """
     return [finding for line in lines if (finding := _describe_disagreement(line))]
 
 

@@ -49,7 +49,10 @@ def _recorded_work(run: Run) -> list[Finding]:
 
 
 def _resynced_arrays(run: Run) -> list[Finding]:
-    """Of /proc/mdstat. Those of a host whose layout has none are other disks', and worth a note."""
+    """Report the arrays that /proc/mdstat shows at work.
+
+    If the layout has no array, those of the host are on other disks and worth only a note.
+    """
     if run.meta.get("during"):
         return []
     ours = any(layer.kind == "md" for layer in run.layers)

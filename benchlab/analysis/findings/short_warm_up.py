@@ -99,7 +99,7 @@ def _split_at(pace: Pace, end: int) -> WarmUp | None:
 
 
 def _widened(rest: Array, noise: float) -> float:
-    """By how much neighbours that are alike widen the variance of a mean: the integrated autocorrelation time.
+    """Factor by which similar neighbours widen the variance of a mean: the integrated autocorrelation time.
 
     Outliers are cut at three times the noise. Summed up to WINDOW times itself (Sokal), each term corrected for its
     bias in short series; where the series is short beside that time, it is not known well, and taken for longer.
@@ -117,7 +117,7 @@ def _widened(rest: Array, noise: float) -> float:
 
 
 def _correlations(values: Array) -> Array:
-    """Of lags 1 to half of the series; none of one that does not change."""
+    """Autocorrelations at lags 1 to half of the series; all 0 if the series does not change."""
     spectrum = np.fft.rfft(values, 2 * values.size)
     powers = np.fft.irfft(spectrum * np.conj(spectrum))[: values.size // 2 + 1]
     correlations: Array = powers[1:] / powers[0] if powers[0] > 0 else np.zeros(values.size // 2)

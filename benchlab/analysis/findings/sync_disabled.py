@@ -54,7 +54,10 @@ def _loosens(safe: Line, loose: Line) -> bool:
 
 
 def _certain_flags(safe: Line, loose: Line) -> list[bool]:
-    """Of a flag that only a host or a tool tells both must be told: not told is no opposite."""
+    """Check for each flag that only a host or a tool reports that the safe line reports its opposite.
+
+    A line that does not report the flag at all is no proof of the opposite.
+    """
     flags = []
     more = _loose_settings(loose) - _loose_settings(safe)
     if NO_FLUSHES_WORDS in more:
@@ -69,7 +72,7 @@ UNSYNCED = "writes that are not synced"
 
 
 def _loose_settings(line: Line) -> set[str]:
-    """In words, what of it makes writes less safe."""
+    """Describe what makes the writes of a line less safe."""
     settings = {"sync=disabled" for layer in line.layers if layer.options.get("sync") == "disabled"}
     settings |= {
         "no write barriers"

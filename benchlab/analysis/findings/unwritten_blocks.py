@@ -13,7 +13,7 @@ READ = (("read.bandwidth", "B/s"), ("bandwidth", "B/s"), ("read.iops", "op/s"), 
 
 
 def applies(run: Run) -> list[Finding]:
-    """As the plan told, of a run that read anything."""
+    """Report why the run may have read blocks that nothing ever wrote, as the plan says, if it read anything."""
     name, unit = next((pair for pair in READ if run.figures.get(pair[0], 0) > 0), ("", ""))
     if not run.unwritten or not name:
         return []
