@@ -57,7 +57,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Of one workload under equal conditions. `rows`: best first. `choices`: (key, name) of baselines, as built."""
+    """Answer for one workload under equal conditions.
+
+    `rows`: best first. `choices`: (key, name) of baselines, as built.
+    """
 
     # of its chart on the page
     key: str
@@ -151,7 +154,7 @@ Styles = Mapping[tuple[int, Identity], Style]
 
 
 def _styles(groups: Sequence[Group]) -> Styles:
-    """By campaign and identity, as the charts of these lines have them."""
+    """Chart styles by campaign and identity, the same as in the charts of these lines."""
     return {
         (line.campaign, line.identity): style
         for lines in group_by_work(groups)
@@ -272,7 +275,7 @@ def _rank_frozen(
 
 
 def _scope_text(lines: Sequence[Group], card: Sequence[Group]) -> str:
-    """In words what this answer's lines have in common and others of the card have not."""
+    """Describe what the lines of this answer have in common and others of the card do not."""
     rest = "rest" if len({line.rest for line in lines}) == 1 else "load"
     parts = ("stage_name", "host_name", rest)
     differing = [part for part in parts if len({getattr(line, part) for line in card}) > 1]
@@ -282,7 +285,7 @@ def _scope_text(lines: Sequence[Group], card: Sequence[Group]) -> str:
 def _tail_comparison(
     lines: Sequence[Group], at: int, rank: Ranked, designs: Mapping[tuple[int, int], Design]
 ) -> Comparison | None:
-    """Of the p99 of the latency, where both told it of the same kind."""
+    """Compare the p99 of the latency, if both lines have it of the same kind; None for the baseline itself."""
     first, second = lines[at], lines[rank.name]
     name = next((n for n in TAILS if n in first.units and n in second.units), "")
     if not name or rank.name == at:

@@ -34,7 +34,7 @@ def line_parts(line: Group) -> Parts:
 
 
 def line_keys(lines: Sequence[Group]) -> list[str]:
-    """Of each, by the parts that they have not all in common, so that it means the same in answers beside this one."""
+    """Key of each line, made of the parts that differ among them, so that it means the same in answers beside these."""
     parts_of_lines = [line_parts(line) for line in lines]
     unlike = [
         letter
@@ -45,7 +45,7 @@ def line_keys(lines: Sequence[Group]) -> list[str]:
 
 
 def baseline_index(lines: Sequence[Group], key: str) -> int:
-    """Of the first line that has every part of it; 0 of none, and of "" """
+    """Index of the first line that has every part of the key; 0 if there is none, and for an empty key."""
     parts = {part[0]: part[1:] for part in key.split(".") if part}
     for at, line in enumerate(lines):
         own_parts = line_parts(line)

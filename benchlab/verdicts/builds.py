@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In what order set-ups were built and measured, taken from their layouts; and how alike rebuilt equals are."""
+"""The order in which set-ups were built and measured, taken from their layouts; and how alike rebuilt equals are."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def builds_of_line(group: Group, builds: Builds) -> list[tuple[int, int]]:
 def designs_of(
     lines: Sequence[Group], builds: Builds, rebuilt: Sequence[float]
 ) -> dict[tuple[int, int], Design]:
-    """Of each two lines, by their places."""
+    """Return the design of each two lines, by their indexes (smaller, larger)."""
     of_each = [builds_of_line(line, builds) for line in lines]
     return {
         (a, b): _design_of((lines[a], of_each[a]), (lines[b], of_each[b]), builds, rebuilt)
@@ -95,7 +95,7 @@ def _effective_builds(line: Group, builds: Builds) -> float:
 
 
 def _repeats(line: Group) -> int:
-    """Of the point that has most."""
+    """Number of repeats at the point that has most."""
     return max(Counter(sample.outstanding for sample in line.samples).values())
 
 

@@ -80,8 +80,11 @@ def answer_key(answer: Answer) -> str:
 
 
 def answer_identity(answer: Answer) -> str:
-    """By what it compares: its campaigns, the baseline with its workload, the metric, what its lines have in common.
-    Neither what was measured nor which lines there are so far is in it."""
+    """Digest of what the answer compares.
+
+    It holds the campaigns, the baseline with its workload, the metric, and what the lines have in common; neither what
+    was measured nor which lines there are so far.
+    """
     campaigns = sorted({row.group.campaign for row in answer.rows})
     parts = [answer.metric, answer.alike, campaigns, _line_key(answer.baseline.group)]
     return _json_digest(parts)[:24]
@@ -227,6 +230,6 @@ def restore_answer(answer: Answer, note: str) -> None:
 
 
 def audit_text(answer: Answer) -> str:
-    """For the log: which one it is."""
+    """Name the answer for the log."""
     against = f"{answer.metric_word} against {answer.baseline.label}"
     return f"answer {' · '.join(filter(None, [answer.title, answer.scope]))}: {against}"

@@ -35,7 +35,7 @@ Alert = tuple[int, str, RunFinding]
 
 
 def update_alerts(campaign: Campaign) -> None:
-    """Of each set-up of the campaign that has a history: what its newest runs say. Replaces what was said before."""
+    """Store what the newest runs of each set-up of the campaign with a history show, in place of its earlier alerts."""
     for run in _runs_with_history(campaign):
         history = read_history(_team_guest(campaign), run)
         if history.attempt is not None and history.runs:

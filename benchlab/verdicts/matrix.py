@@ -42,13 +42,16 @@ class NotableEffect:
 
     @property
     def query(self) -> str:
-        """Of the table of runs; "" where they are too many for an address."""
+        """Query of the table of these runs; "" if they are too many for an address."""
         return f"run__in={','.join(map(str, self.runs))}" if len(self.runs) <= MOST_LINKED else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """By one metric. `says`: what was left out, in plain sentences without their full stops."""
+    """Effects of the factors on one metric.
+
+    `omissions`: what was left out, in plain sentences without their full stops.
+    """
 
     metric: str
     effects: tuple[NotableEffect, ...]
@@ -66,7 +69,7 @@ class _Cells:
 
 
 def factors_of(groups: Sequence[Group], metric: str = "", most: int | None = None) -> list[Factors]:
-    """Of lines in order; by the metric that is asked for, else by the rate and the p99 that they have.
+    """Effects in lines that stand in order, on the requested metric, or else on the rate and the p99 that they have.
 
     A point is a workload with what it sweeps. Where layouts differ in their tuning alone, that is a factor of its own
     (schedulers of one layout), which is built anew, too. Both carry what builds one after the other differ by (in this
@@ -145,7 +148,10 @@ def _varied(places: Iterable[Place]) -> int:
 
 
 def _factors(metric: str, cells: _Cells, tau: float, most: int | None, over: bool) -> Factors:
-    """Of the part that has no gaps; while the campaign goes on they may still be filled, and nothing is said."""
+    """Effects within the part of the matrix that has no gaps.
+
+    While the campaign goes on, gaps may still be filled, and there are no effects yet.
+    """
     places, gaps = complete_submatrix(cells.values.keys())
     if gaps and not over:
         return Factors(metric, ())
@@ -202,7 +208,7 @@ def _effect_size(effect: Effect) -> float:
 def _describe_omissions(
     gaps: Sequence[Gap], places: Iterable[Place], effects: Effects | None, word: str
 ) -> tuple[str, ...]:
-    """Of each factor that lost its levels, that it has no effect, and why; of all else, what was left out."""
+    """Say of each factor that lost its levels that it has no effect, and why; of all other gaps, what was left out."""
     if gaps and effects is None:
         return (f"No effect of any factor on {word}: {_explain_gap(gaps[0], word)}",)
     levels = [set(some) for some in zip(*places, strict=True)]

@@ -152,7 +152,7 @@ def _exceptions(row: Row, turned: Mapping[Conclusion, Conclusion] = MappingProxy
 
 
 def _reverse(verdict: Verdict) -> Verdict:
-    """Of the first set-up against the second."""
+    """Verdict on the first set-up against the second."""
     return replace(
         verdict,
         conclusion=Conclusion.FASTER,

@@ -50,7 +50,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From `least` to `most`, natural logarithms of ratios."""
+    """Scale from `least` to `most`, in natural logarithms of ratios."""
 
     least: float
     most: float
@@ -107,5 +107,5 @@ class Scale:
 
 
 def _ln(ratio: float) -> float:
-    """Of a ratio that may be nothing or without end."""
+    """Natural logarithm of a ratio that may be 0 or infinite."""
     return log(min(max(ratio, 1 / MOST), MOST))

@@ -144,7 +144,7 @@ def _over_all(curve: Verdict) -> str:
 
 
 def _ratios_by_depth(answer: Answer, row: Row, against: Comparison) -> str:
-    """Of a curve that is not decided: from the smallest to the largest ratio of its depths."""
+    """Describe an undecided curve by the smallest and the largest ratio of its depths."""
     ratios = sorted(point.ratio for point in against.points.values())
     low, high = ratios[0], ratios[-1]
     word, base = _metric_noun(answer), answer.baseline.label
@@ -156,7 +156,10 @@ def _ratios_by_depth(answer: Answer, row: Row, against: Comparison) -> str:
 
 
 def _representative(against: Comparison, curve: Verdict) -> tuple[int | None, Verdict]:
-    """Of the points that say what the curve says the one most like it (the largest would be luck); else the curve."""
+    """Return the point that is most like the curve among those with its conclusion; else the curve.
+
+    The point with the largest ratio would be luck.
+    """
     if len(against.points) == 1:
         [(depth, only)] = against.points.items()
         return depth or None, only
@@ -180,7 +183,7 @@ def _metric_noun(answer: Answer) -> str:
 
 
 def _metric_label(answer: Answer) -> str:
-    """Of what a sentence has no word for within it."""
+    """Label of a metric that a sentence has no word for; "" for the others."""
     return (
         "" if answer.metric in metric_naming.METRICS else metric_naming.metric_word(answer.metric)
     )

@@ -75,7 +75,7 @@ def summarize_workloads(groups: Sequence[Group]) -> list[SummaryCard]:
 
 
 def summarize_curves(groups: Sequence[Group]) -> list[LineSummary]:
-    """Of swept lines alone. Queries as `of_workloads`."""
+    """Summarize the swept lines only, with the queries of `summarize_workloads`."""
     lines = [
         (line, name)
         for some in group_by_work(groups)
@@ -99,7 +99,7 @@ def best_text(line: Group, name: str) -> str:
 
 
 def why_not_compared(groups: Sequence[Group]) -> str:
-    """Of lines none of which is held against another: why, and what would answer."""
+    """Explain why none of these lines is compared with another, and what would give an answer."""
     if not groups:
         return "Nothing is measured yet: the answer comes with the first results."
     if not all(line.over for line in groups):

@@ -21,7 +21,10 @@ TuningSplit = Mapping[int, tuple[str, str]]
 
 
 def split_tuning(stacks: Mapping[int, tuple[str, Layers, Layers]]) -> TuningSplit:
-    """Of {topology: (name, stack, stages)}. Empty where no two differ in that alone, or two do not differ at all."""
+    """Split {topology: (name, stack, stages)} into layouts and their tuning.
+
+    Empty if no two layouts differ in their tuning alone, or if two do not differ at all.
+    """
     layouts: dict[str, dict[str, int]] = defaultdict(dict)
     for pk, (_, stack, stages) in stacks.items():
         below = [layer for layer in stack if layer["kind"] != TUNING]

@@ -59,8 +59,10 @@ class Card:
 
 @register.inclusion_tag("verdicts/_answers.html", takes_context=True)
 def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
-    """Of one campaign; ?baseline= is a key of benchlab.verdicts.baselines. A page that has its lines says them as
-    `campaign_lines`."""
+    """Show the answers of one campaign; ?baseline= is a key of benchlab.verdicts.baselines.
+
+    A page that has the lines of the campaign passes them as `campaign_lines`.
+    """
     request: HttpRequest = context["request"]
     line_filter = Filter((campaign.pk,), moment=request_params.requested_moment(request.GET))
     lines = context.get("campaign_lines")
@@ -86,7 +88,7 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
 
 @register.inclusion_tag("verdicts/_answers.html", takes_context=True)
 def answers_compared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str, Any]:
-    """Of what the compare page shows. A report of it tells what was dismissed, and takes nothing."""
+    """Show the answers of the compare page. A report of it shows what was dismissed, but takes no dismissals."""
     request: HttpRequest = context["request"]
     result = _answers_context(request, lines)
     if _page_name(request) == "compare":
@@ -104,7 +106,7 @@ def answers_compared(context: dict[str, Any], lines: Sequence[Group]) -> dict[st
 
 @register.inclusion_tag("verdicts/_answers.html", takes_context=True)
 def answers_shared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str, Any]:
-    """Of what a link shares, to who opened it: by the names that guests read, and leading nowhere."""
+    """Show the answers that a link shares to whoever opened it, by the names that guests read and without links."""
     request: HttpRequest = context["request"]
     line_filter = Filter(moment=request_params.requested_moment(request.GET))
     try:
@@ -155,7 +157,7 @@ def _page_name(request: HttpRequest) -> str:
 
 
 def _query_pairs(request: HttpRequest, names: Sequence[str]) -> list[tuple[str, str]]:
-    """By which these answers are found again, whatever else the page was asked for."""
+    """Query parameters that lead to these answers again, whatever else the page was asked for."""
     return [(name, value) for name in names for value in request.GET.getlist(name) if value]
 
 
@@ -182,7 +184,7 @@ def _dismissal_campaign(
 
 
 def _repeat_offers(campaign: Campaign, answers: Sequence[Answer | None]) -> dict[int, Offer | None]:
-    """By the place of the answer, of those that more repeats would probably decide."""
+    """Offers of more repeats for the answers that these would probably decide, by the index of the answer."""
     requests = {
         at: RepeatGoal(answer.open_runs, answer.needed_repeats)
         for at, answer in enumerate(answers)
