@@ -62,7 +62,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Unusual:
-    """A run that stands out: its index `at` and its robust z against the `past` runs since the last change before it."""
+    """A run that stands out: index `at`, robust z against the `past` runs since the last change before it."""
 
     at: int
     z: float
