@@ -11,7 +11,7 @@ class Sharing(AppConfig):
     name = "benchlab.sharing"
 
     def ready(self) -> None:
-        # Imported here because it needs the models, which are loaded after the apps.
+        # Here, for it needs the models, which are loaded after the apps.
         from benchlab.sharing import targets
 
         for model in targets.target_models():
