@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An answer per workload: each of its set-ups against a baseline, best first.
 
-Lines are held against each other where they differ in one thing only: in the layout, else in the moment, else in the
-campaign or the host. Lines whose layout was not in order are left out.
+Lines are compared if they differ in one thing only: in the layout, else in the moment, else in the campaign or the
+host. Lines whose layout was not in order are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchlab.verdicts import baselines, builds
 # unit -> whether lower is better
 LOWER_IS_BETTER = {"op/s": False, "B/s": False, "s": True}
 TAILS = ("lat.p99", "clat.p99")
-# What lines of one answer have in common; the first that leaves two in one.
+# Attributes that the lines of one answer share; the first choice with two lines in one answer counts.
 ALIKE = (
     ("campaign", "host", "stage", "rest"),
     # schedulers of one build
@@ -43,8 +43,11 @@ ALIKE = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A set-up in its place, drawn as its chart draws it. `against`: the baseline, None for itself; `tail`: likewise
-    of p99, None where untold; `key`: what names it as a baseline."""
+    """A set-up in its place, drawn as its chart draws it.
+
+    `against`: comparison with the baseline, None for the baseline itself. `tail`: the same for p99, None if it is
+    unknown. `key`: names the set-up as a baseline.
+    """
 
     group: Group
     label: str
@@ -62,17 +65,17 @@ class Answer:
     `rows`: best first. `choices`: (key, name) of baselines, as built.
     """
 
-    # of its chart on the page
+    # key of its chart on the page
     key: str
     title: str
-    # what tells it from others of the same workload
+    # what distinguishes it from other answers of the same workload
     scope: str
     metric: str
     unit: str
     baseline: Row
     rows: tuple[Row, ...]
     choices: tuple[tuple[str, str], ...]
-    # what its lines have in common, one of ALIKE
+    # attributes that its lines share, one of ALIKE
     alike: tuple[str, ...] = ()
 
     @property
@@ -89,7 +92,7 @@ class Answer:
 
     @property
     def needed_repeats(self) -> int | None:
-        """Repeats, in all, that would decide what is open; None where nothing is, or nothing in reason does."""
+        """Total number of repeats that would decide what is open; None if nothing is, or no reasonable number would."""
         open_ = [row.against.curve for row in self.others if row.against and row.against.curve]
         return max(
             (verdict.more_repeats for verdict in open_ if verdict.more_repeats), default=None
@@ -97,7 +100,7 @@ class Answer:
 
     @property
     def open_runs(self) -> list[int]:
-        """Every run of what is open, and of the baseline that it is open against."""
+        """Every run of the baseline and of the set-ups that more repeats would decide; none without such set-ups."""
         open_ = [
             row
             for row in self.others
@@ -123,9 +126,10 @@ def lines_of(user: Person, line_filter: request_params.Filter) -> list[Group]:
 
 
 def answers_of(groups: Sequence[Group], metric: str = "", baseline: str = "") -> list[Answer]:
-    """`baseline`: a key of benchlab.verdicts.baselines. Two queries, and two that are kept for a while.
+    """Answer each workload of these lines. Two queries, and two whose results are cached for a while.
 
-    Raises BadRequest for a metric of which nobody can say whether more is better.
+    `baseline`: a key of benchlab.verdicts.baselines. Raises BadRequest for a metric of which it is unknown whether more
+    is better.
     """
     styles = _styles(groups)
     parts = [
@@ -163,14 +167,14 @@ def _styles(groups: Sequence[Group]) -> Styles:
 
 
 def spread_of(lines: Iterable[Group]) -> tuple[float, ...]:
-    """Spread of rebuilt equals in the labs that these are of. A query, and two that are kept for a while."""
+    """Spread of rebuilt equals in the labs of these lines. One query, and two whose results are cached for a while."""
     ours = {line.campaign for line in lines if line.measured_here}
     teams = Campaign.objects.filter(pk__in=ours).order_by().values_list("team", flat=True)
     return builds.rebuilt_ratios(set(teams)) if ours else ()
 
 
 def _comparable_sets(lines: Sequence[Group]) -> tuple[tuple[str, ...], list[list[Group]]]:
-    """(what they have in common, sets of two lines and more that differ in one thing)."""
+    """(attributes that the lines of a set share, sets of at least two lines that differ in one thing)."""
     for names in ALIKE:
         parts: dict[tuple[object, ...], list[Group]] = {}
         for line in lines:
@@ -182,7 +186,7 @@ def _comparable_sets(lines: Sequence[Group]) -> tuple[tuple[str, ...], list[list
 
 
 def _lines_with_metric(lines: list[Group], metric: str) -> tuple[list[Group], str]:
-    """(lines that have it, the metric): what is asked for, else the tool's first that all of them have."""
+    """(lines that have the metric, the metric): the requested one, else the first of the tool that all lines have."""
     if metric:
         some = [line for line in lines if metric in line.units]
         if some and some[0].units[metric] not in LOWER_IS_BETTER:
@@ -240,7 +244,7 @@ def _build_answer(
         )
         for rank in order
     )
-    # of two by one key the first
+    # The first of two lines with one key counts.
     choices = dict(zip(reversed(keys), reversed(names), strict=True))
     return Answer(
         cards.card_dom_id(card[0].workload, any(line.swept for line in card)),
@@ -254,7 +258,7 @@ def _build_answer(
     )
 
 
-# a sweep that can be looked up
+# a hashable sweep
 Frozen = tuple[tuple[int, tuple[tuple[int, float], ...]], ...]
 
 
@@ -269,7 +273,7 @@ def _rank_frozen(
     designs: tuple[tuple[tuple[int, int], Design], ...],
     lower_is_better: bool,
 ) -> tuple[Ranked, ...]:
-    """Reckoned once for all who look at the same results."""
+    """Compute the ranking once for all who look at the same results."""
     thawed = [{depth: dict(blocks) for depth, blocks in sweep} for sweep in sweeps]
     return tuple(rank_set_ups(thawed, baseline, dict(designs), lower_is_better=lower_is_better))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Baseline that other lines are compared with, as an address names it: by what tells the lines of an answer apart.
+"""The baseline that other lines are compared with, as an address names it: by the parts in which lines differ.
 
 "t5": the layout of topology 5; "mafter-1": a moment; "c2.h3": a campaign on a host; "r" and eight hexadecimal digits:
-what else a sweep varies, a scheduler say. Several parts have dots between them. A number alone is a topology.
+what else a sweep varies, a scheduler for example. Several parts have dots between them. A number alone is a topology.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from benchlab.charts.queries import Group
 from benchlab.charts.request_params import BUILT
 
 KEY = re.compile(r"(?:[cht][0-9]{1,18}|m[a-z]+(?:-[0-9]{1,9})?|r[0-9a-f]{8})", re.ASCII)
-# letter -> the rest of the part
+# letter -> remainder of the part
 Parts = Mapping[str, str]
 
 
 def line_parts(line: Group) -> Parts:
-    """All that a line is, but for its workload."""
+    """Everything that identifies a line, except for its workload."""
     return {
         "c": str(line.campaign),
         "h": str(line.host),

@@ -23,17 +23,17 @@ from benchlab.runs.states import Outcome
 
 # attempt -> (place in its campaign, layout)
 Builds = Mapping[int, tuple[int, int]]
-# a lab's spread changes with its builds, which take longer
+# A lab's spread changes only with new builds, which take longer than this.
 CACHE_SECONDS = 600
 MAX_PAIRS = 100
-# of a point the first that it has
+# The first of these that a point has is used.
 RATES = ("iops", "one.fsync.ops", "bandwidth")
 # Two builds' luck cancels where both measure enough: 2 and 1, 3 and 2 repeats do, 3 and 1 do not.
 MIN_EFFECTIVE_BUILDS = 1.75
 
 
 def read_builds(groups: Iterable[Group]) -> Builds:
-    """One query."""
+    """Read the build of each attempt of these lines in one query."""
     attempts = [sample.attempt for group in groups for sample in group.samples]
     rows = Attempt.objects.filter(pk__in=attempts).values_list(
         "pk", "layout__position", "layout_id"
@@ -59,7 +59,10 @@ def designs_of(
 
 
 def design_of(first: Group, second: Group, builds: Builds, rebuilt: Sequence[float]) -> Design:
-    """Interleaved: in the same blocks of one layout. In turns: each built twice or more, not one after the other."""
+    """Return the design of two lines.
+
+    Interleaved: in the same blocks of one layout. In turns: each built at least twice, not one after the other.
+    """
     return designs_of([first, second], builds, rebuilt)[0, 1]
 
 
@@ -86,7 +89,10 @@ def _design_of(
 
 
 def _effective_builds(line: Group, builds: Builds) -> float:
-    """Over how many builds its runs are shared out: 2 of two with as many each, 1.2 of two with ten and one."""
+    """Effective number of builds that the runs of a line are spread over.
+
+    2 for two builds with the same number of runs, 1.2 for two with ten runs and one.
+    """
     counts = Counter(
         builds[sample.attempt] for sample in line.samples if sample.attempt in builds
     ).values()
@@ -100,14 +106,16 @@ def _repeats(line: Group) -> int:
 
 
 def _count_turns(first: Collection[tuple[int, int]], second: Collection[tuple[int, int]]) -> int:
-    """Number of times that one of them stood in a row: A A B B is two, A B B A three."""
+    """Number of times that one of the two was built, once or several times in a row: A A B B is two, A B B A three."""
     in_order = sorted([*((build, 1) for build in first), *((build, 2) for build in second)])
     return sum(1 for _ in groupby(side for _, side in in_order))
 
 
 def rebuilt_ratios(teams: Collection[int]) -> tuple[float, ...]:
-    """ln ratios of IOPS, else of fsyncs, else of throughput, between two builds whose fingerprints are equal, a pair of
-    layouts each. Kept for a while, where there is a Redis."""
+    """Ratios (ln) between two builds with equal fingerprints, for each pair of layouts.
+
+    They are of IOPS, else of fsyncs, else of throughput, and cached for a while if there is a Redis.
+    """
     key = f"rebuilt-{'-'.join(map(str, sorted(teams)))}"
     try:
         ratios: tuple[float, ...] | None = cache.get(key)

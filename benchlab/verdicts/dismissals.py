@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An answer that a person said does not matter: which one it is, and whether it still says what they said it of."""
+"""Answers that a person dismissed as unimportant: identify them, and check whether they still say the same."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ class UnknownAnswer(ValidationError):
 
 @dataclass(frozen=True, slots=True)
 class DismissalNote:
-    """Notes on an answer. `key`: what names the answer in a request, and what it says; `holds`: dismissed, and it says
-    the same still; `before`: what it said then, where it says another thing.
+    """Notes on an answer.
+
+    `key`: identifies the answer and what it says in a request. `holds`: it is dismissed and still says the same.
+    `earlier_text`: what it said then, if it says something else now.
     """
 
     key: str
@@ -49,21 +51,24 @@ class DismissalNote:
 
 
 class Presentation(StrEnum):
-    """Look of an answer by what was said to it."""
+    """Appearance of an answer, depending on its dismissal."""
 
     PLAIN = "plain"
-    # with who, when and why, and a way back
+    # folded, with who dismissed it, when and why, and a button to restore it
     FOLDED = "folded"
-    # in sight, with what it said when it was dismissed
+    # visible, with what it said when it was dismissed
     AGAIN = "again"
-    # in sight, with why
+    # visible, with the reason
     TAKEN_BACK = "taken back"
     LEFT_OUT = "left out"
 
 
 def choose_presentation(noted: DismissalNote, *, worked_on: bool) -> Presentation:
-    """The one place that decides it. `worked_on`: where people weigh answers (a campaign, a comparison); elsewhere
-    (Home, a report) what was dismissed is not told, and all else as if nobody had said anything to it."""
+    """Choose how an answer appears; this is the only place that decides it.
+
+    `worked_on`: the page is one where people weigh answers (a campaign, a comparison). Elsewhere (Home, a report)
+    dismissed answers are left out, and all others appear as if nobody had made a note.
+    """
     if not worked_on:
         return Presentation.LEFT_OUT if noted.holds else Presentation.PLAIN
     if noted.dismissed:
@@ -72,7 +77,7 @@ def choose_presentation(noted: DismissalNote, *, worked_on: bool) -> Presentatio
 
 
 def answer_key(answer: Answer) -> str:
-    """Key of an answer and of what it says in words: who answers a page that is older than its numbers is told."""
+    """Key of an answer and of what it says in words, so that a request from a page with older numbers is noticed."""
     words = [
         (line, conclusion) for line, (conclusion, _) in sorted(verdict_snapshot(answer).items())
     ]
@@ -119,7 +124,7 @@ def notes_of_answers(user: Person, answers: Sequence[Answer]) -> list[DismissalN
 def dismissed_by_campaign(
     user: Person, campaigns: Iterable[int]
 ) -> dict[int, list[DismissedAnswer]]:
-    """Those that are dismissed, by their campaign. One query."""
+    """Return the dismissed answers by campaign. One query."""
     rows = DismissedAnswer.objects.visible_to(user).exclude(dismissed_at=None)
     rows_by_campaign: dict[int, list[DismissedAnswer]] = defaultdict(list)
     for row in rows.filter(campaign__in=list(campaigns)).order_by("pk"):
@@ -128,7 +133,7 @@ def dismissed_by_campaign(
 
 
 def campaign_version(campaign: Campaign) -> str:
-    """Another one whenever an answer or a finding of it is dismissed, or taken back. One query."""
+    """A digest that changes whenever an answer or a finding of the campaign is dismissed or restored. One query."""
     answers = DismissedAnswer.objects.filter(campaign=campaign).exclude(dismissed_at=None)
     findings = Finding.objects.filter(campaign=campaign).exclude(dismissed_at=None).order_by()
     finding_times = findings.values_list(Cast("pk", CharField()), "dismissed_at")
@@ -140,7 +145,7 @@ def campaign_version(campaign: Campaign) -> str:
 def notes_from_rows(
     answers: Sequence[Answer], rows: Iterable[DismissedAnswer]
 ) -> list[DismissalNote]:
-    """Notes of these rows on each."""
+    """Notes on each answer, from these rows."""
     row_by_answer = {row.answer: row for row in rows}
     return [
         _note_from_row(answer, row_by_answer.get(answer_identity(answer))) for answer in answers
@@ -148,7 +153,7 @@ def notes_from_rows(
 
 
 def rows_version(rows: Iterable[DismissedAnswer]) -> str:
-    """Another one whenever an answer is dismissed, or taken back."""
+    """A digest that changes whenever an answer is dismissed or restored."""
     pairs = [(row.answer, row.dismissed_at and row.dismissed_at.timestamp()) for row in rows]
     return _json_digest(sorted(pairs))[:8] if pairs else ""
 
@@ -162,7 +167,7 @@ def _note_from_row(answer: Answer, row: DismissedAnswer | None) -> DismissalNote
 
 
 def _earlier_text(answer: Answer, snapshot: VerdictSnapshot, unlike: Sequence[str]) -> str:
-    """ "faster, 1.3×"; of several lines each that changed, by its name."""
+    """ "faster, 1.3×"; if the answer has several lines, with the name of each that changed."""
     names = {_line_key(row.group): row.label for row in answer.others}
     texts = []
     for line in unlike:
@@ -173,9 +178,9 @@ def _earlier_text(answer: Answer, snapshot: VerdictSnapshot, unlike: Sequence[st
 
 
 def find_answer(user: Person, campaign: Campaign, query: QueryDict, key: str) -> Answer:
-    """The answer of this key among those that an address asks for, on this campaign and, where it names some, others.
+    """The answer with this key among those of an address, on this campaign and any others that it names.
 
-    Raises BadRequest for an address that nobody understands, Unknown where there is no such answer of this campaign.
+    Raises BadRequest for an invalid address, UnknownAnswer if this campaign has no such answer.
     """
     line_filter = request_params.line_filter(query)
     if campaign.pk not in line_filter.campaigns:
@@ -203,8 +208,11 @@ def _with_campaign(query: QueryDict, campaign: Campaign) -> QueryDict:
 def dismiss_answer(
     answer: Answer, campaign: Campaign, by: AbstractBaseUser, key: str, note: str
 ) -> None:
-    """Raises ValidationError without a note, Already where somebody else was faster, or where it says another thing
-    than what `key` was told of."""
+    """Dismiss the answer that `key` identifies, with a note.
+
+    Raises ValidationError without a note, AlreadyDecided if somebody else was faster, or if the answer no longer says
+    what it said when `key` was made.
+    """
     if answer_key(answer) != key:
         raise dismissal.AlreadyDecided(
             "It says another thing by now: look again. Your note was not kept."
@@ -215,14 +223,17 @@ def dismiss_answer(
             answer=answer_identity(answer), defaults={"campaign": campaign, "said": now}
         )
         before: Mapping[str, tuple[str, float]] = row.said if row.dismissed_at else {}
-        # Of a part of its lines: what was said of the others stands.
+        # A page may show only some of its lines: the verdicts of the others are kept.
         row.said = now if changed_lines(before, now) else {**before, **now}
         dismissal.dismiss_row(row, by, note)
 
 
 def restore_answer(answer: Answer, note: str) -> None:
-    """It counts again. Raises ValidationError without a note, Unknown where nobody dismissed it, Already where it was
-    taken back with another note."""
+    """Restore a dismissed answer, so that it counts again.
+
+    Raises ValidationError without a note, UnknownAnswer if nobody dismissed it, AlreadyDecided if it was restored with
+    another note.
+    """
     row = DismissedAnswer.objects.filter(answer=answer_identity(answer)).first()
     if row is None:
         raise UnknownAnswer("Nobody dismissed it.")

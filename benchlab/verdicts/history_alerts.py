@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of a set-up's history with a campaign's runs: kept as findings of those runs, until a person looked.
+"""Changes in a set-up's history during a campaign: stored as findings of its runs until a person has looked.
 
-Looked for once the campaign is over, by the figure that pages show first. A change is told when it is confirmed, of the
-run that it begins with; a run that stands out, of itself (benchlab.analysis.changes).
+They are looked for once the campaign is over, by the figure that pages show first. A confirmed change is a finding of
+the run that it begins with; a run that stands out has a finding of its own (benchlab.analysis.changes).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from benchlab.runs.models import Attempt
 from benchlab.runs.states import Outcome
 from benchlab.team.guests import Guest
 
-# runs of one set-up: fewer tell nothing (docs/method.md)
+# Fewer runs of one set-up show nothing (docs/method.md).
 LEAST = 10
-# set-ups of a campaign that are looked at, those with most runs
+# Most set-ups of a campaign to look at: those with most runs come first.
 MOST = 200
 CHANGE, STANDS_OUT = "change", "stands_out"
 
-# (run, kind, what is told of it)
+# (run, kind, finding)
 Alert = tuple[int, str, RunFinding]
 
 
@@ -50,7 +50,10 @@ def _is_newest(history: History, campaign: Campaign) -> bool:
 
 
 def _replaced_findings(campaign: Campaign, fingerprint: str, *, newest: bool) -> QuerySet[Finding]:
-    """Findings that this look replaces. An earlier campaign's run that stands out is told until it is dismissed."""
+    """Findings that the new ones replace.
+
+    A run of an earlier campaign that stands out keeps its finding until that is dismissed.
+    """
     own = Q(kind=STANDS_OUT, campaign=campaign)
     rows = Finding.objects.not_deleted().filter(
         attempt__fingerprint=fingerprint, campaign__team=campaign.team_id

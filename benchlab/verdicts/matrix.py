@@ -23,19 +23,19 @@ from benchlab.verdicts.tuning_settings import AS_IT_IS, TuningSplit, split_tunin
 
 FACTORS = ("Layout", "Settings", "Host", "Moment", "Scheduler", "Point")
 POINT = FACTORS.index("Point")
-# of them, the first: their levels are built, or follow each other, so drift and luck are in what they do
+# The levels of the first four are built, or follow each other, so their effects include drift and luck.
 BUILT = 4
-# on a page
+# effects shown on a page
 MAX_EFFECTS = 8
-# runs that a link names
+# runs that a link may list
 MOST_LINKED = 500
-# levels that a sentence names, before it counts
+# levels that a sentence names; it counts the others
 MAX_NAMED_LEVELS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class NotableEffect:
-    """An effect worth a word, and the runs that it is of: all that have its levels."""
+    """An effect worth mentioning, and the runs that it is computed from: all that have its levels."""
 
     effect: Effect
     runs: tuple[int, ...]
@@ -69,13 +69,14 @@ class _Cells:
 
 
 def factors_of(groups: Sequence[Group], metric: str = "", most: int | None = None) -> list[Factors]:
-    """Effects in lines that stand in order, on the requested metric, or else on the rate and the p99 that they have.
+    """Effects in the lines whose layouts were in order, on the requested metric, or else on their rate and p99.
 
-    A point is a workload with what it sweeps. Where layouts differ in their tuning alone, that is a factor of its own
-    (schedulers of one layout), which is built anew, too. Both carry what builds one after the other differ by (in this
-    lab, where it is known to be more), and so do hosts and moments: no block holds two of them, and drift would pose as
-    what they do. A scheduler that runs of one build ask for is measured in the same blocks, and carries none of that.
-    `most`: main effects, and as many interactions, of each metric.
+    A point is a workload with what it sweeps. Layouts that differ in their tuning alone count as one layout, and the
+    tuning (its schedulers, for example) as a factor of its own, which also needs a new build. Layout and tuning carry
+    the difference between builds one after the other (of this lab, if it is known to be larger). So do hosts and
+    moments: no block holds two of them, and drift would look like their effect. A scheduler that is set for the runs of
+    one build is measured in the same blocks, and carries none of it. `most`: main effects, and as many interactions, of
+    each metric.
     """
     lines = [line for line in groups if not line.condition]
     names = _tuning_split(lines)
@@ -105,7 +106,7 @@ def _all_have(lines: Iterable[Group], name: str) -> bool:
 
 
 def _collect_cells(lines: Sequence[Group], names: TuningSplit, metric: str) -> _Cells:
-    """Values and runs of each cell. What did nothing has no logarithm: such a cell is missing."""
+    """Values and runs of each cell. A cell with a value of 0 has no logarithm and is left out."""
     cells, none = _Cells(), set()
     for line in lines:
         for sample in line.samples:
@@ -129,8 +130,8 @@ def _collect_cells(lines: Sequence[Group], names: TuningSplit, metric: str) -> _
 
 
 def _tuning_split(groups: Sequence[Group]) -> TuningSplit:
-    """One query, where there are several layouts."""
-    # as who sees them may read them
+    """Split the tuning from the layouts of these lines. One query if there are several layouts."""
+    # the names as the viewer may read them
     names = {line.topology: line.topology_name for line in groups}
     if len(names) < 2:
         return {}
@@ -184,9 +185,9 @@ def _runs_at_levels(
 
 
 def notable_effects(effects: Effects | None, most: int | None = None) -> list[Effect]:
-    """Those worth a word: main effects, then interactions, the largest first, at most so many of each.
+    """Return the effects worth mentioning: main effects, then interactions, the largest first, at most `most` of each.
 
-    What a point alone does is the workload's doing and no finding.
+    The effect of the point alone comes from the workload and is no finding.
     """
     if effects is None:
         return []
@@ -223,7 +224,7 @@ def _describe_omissions(
 
 
 def _explain_gap(gap: Gap, word: str) -> str:
-    """ "layout B has no IOPS with scheduler none", the earlier factor first."""
+    """ "layout B has no IOPS with scheduler none", with the earlier factor first."""
     whole = next(iter(gap.lacks.items()), None)
     if whole is None:
         rest = [
@@ -237,7 +238,7 @@ def _explain_gap(gap: Gap, word: str) -> str:
 
 
 def _level_text(axis: int, levels: Sequence[str]) -> str:
-    """ "layout A and B"; "" of one without a name."""
+    """ "layout A and B"; "" for a level without a name."""
     some = [
         *levels[:MAX_NAMED_LEVELS],
         *([f"{len(levels) - MAX_NAMED_LEVELS} more"] if len(levels) > MAX_NAMED_LEVELS else []),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dismissals of answers by people: an answer itself is reckoned anew each time, and no row."""
+"""Dismissals of answers by people. The answers themselves are not stored: they are computed anew each time."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ VerdictSnapshot = Mapping[str, tuple[str, float]]
 
 
 class DismissedAnswer(Dismissible):
-    """Known by what the answer compares (benchlab.verdicts.dismissals), with what it said then. Over several campaigns
-    it goes with one of them, without which there is no such answer."""
+    """A dismissed answer, identified by what it compares (benchlab.verdicts.dismissals), with what it said then.
+
+    An answer over several campaigns belongs to one of them, without which it does not exist.
+    """
 
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="+")
     answer = models.CharField(
         max_length=24, unique=True, help_text="Digest of the set-ups that are compared"
     )
-    # Keys of lines, no names: those of another campaign are not this one's to keep.
+    # Keys of lines instead of names: the names of another campaign must not be stored with this one.
     said = models.JSONField(
         default=dict, help_text="Verdicts when it was dismissed: {line: [verdict, ratio]}"
     )
@@ -43,8 +45,10 @@ class DismissedAnswer(Dismissible):
 
 
 def changed_lines(before: VerdictSnapshot, now: VerdictSnapshot) -> list[str]:
-    """Lines of which another verdict is told now, or a ratio that differs by what is worth naming. One that is gone
-    changes nothing: a page that is narrowed down shows a part of the same."""
+    """Lines that have another verdict now, or a ratio that differs by more than is worth naming.
+
+    A line that is gone counts as unchanged: a page that is narrowed down shows only some of them.
+    """
     return [line for line, verdict in now.items() if not _same_verdict(before.get(line), verdict)]
 
 

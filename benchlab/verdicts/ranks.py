@@ -15,7 +15,7 @@ from benchlab.verdicts.answers import TAILS, Answer, Row, medians_of
 from benchlab.verdicts.ratio_scale import Mark, Scale
 from benchlab.web.units import short_si, si
 
-# What a verdict is called beside a name, and the class of its badge.
+# Label of a verdict, and the CSS class of its badge.
 WORDS = {
     Conclusion.FASTER: ("Faster", "is-good"),
     Conclusion.SLOWER: ("Slower", "is-bad"),
@@ -27,8 +27,11 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """A set-up in its place. Medians over the repeats at `depth`, its best; `verdict`: over the curve, None of the
-    baseline; `but`: what is decided otherwise, "slower at 1, 2"."""
+    """A set-up in its place.
+
+    The medians over the repeats are those at `depth`, its best. `verdict`: over the curve, None for the baseline.
+    `exceptions`: depths that are decided otherwise, "slower at 1, 2".
+    """
 
     place: int
     label: str
@@ -52,8 +55,9 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """Verdict that a card shows large: the one that is ahead, held against the other. `large`: whether it is told at
-    all.
+    """Verdict that a card shows large: the set-up that is ahead, compared with the other.
+
+    `large`: whether the card shows it.
     """
 
     label: str
@@ -77,8 +81,11 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class RankTable:
-    """`latency`, `tail`: heads, empty where not all tell the same kind. `lead`: None without a comparison. `partly`:
-    whether a line has depths that another lacks, which verdicts leave out, and so does its best."""
+    """Ranks with the heads of their table.
+
+    `latency`, `tail`: heads, empty unless all lines have the same kind. `lead`: None without a comparison. `partly`:
+    whether a line has depths that another lacks; its verdict and its best leave these out.
+    """
 
     metric_word: str
     latency: str
@@ -117,7 +124,7 @@ def rank_table(answer: Answer) -> RankTable:
 
 
 def _lead(answer: Answer) -> Lead | None:
-    """The best that is ahead of the baseline; else what the baseline is ahead of, turned round; else what is open."""
+    """The best set-up ahead of the baseline, else the baseline ahead of another (reversed), else neither ahead."""
     verdicts = [
         (row, row.against.curve) for row in answer.rows if row.against and row.against.curve
     ]
@@ -143,7 +150,7 @@ TURNED = {Conclusion.FASTER: Conclusion.SLOWER, Conclusion.SLOWER: Conclusion.FA
 
 
 def _exceptions(row: Row, turned: Mapping[Conclusion, Conclusion] = MappingProxyType({})) -> str:
-    """ "slower at 1, 2": the depths that the sentence names, which the word over the curve leaves out."""
+    """ "slower at 1, 2": the depths that the sentence names and the verdict over the curve leaves out."""
     unlike = row.against.unlike if row.against else {}
     depths: dict[Conclusion, list[str]] = {}
     for depth, point in unlike.items():
@@ -164,7 +171,7 @@ def _reverse(verdict: Verdict) -> Verdict:
 
 
 def _common_metric(rows: Iterable[Row], names: Iterable[str]) -> str:
-    """The first that every line has: figures of two kinds do not stand in one column."""
+    """The first metric that every line has: a column holds figures of one kind only."""
     lines = [row.group for row in rows]
     return next((name for name in names if all(name in line.units for line in lines)), "")
 

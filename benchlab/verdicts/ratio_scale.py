@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios with their intervals on one logarithmic scale, as places in an SVG. Pure: texts that a template puts into
-attributes."""
+"""Ratios with their intervals on one logarithmic scale, as coordinates in an SVG.
+
+Pure: the texts go into attributes in a template.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,18 @@ from math import log
 
 from benchlab.analysis.verdicts import Verdict
 
-# of the drawing, in its own units
+# width of the drawing, in its own units
 WIDTH = 240
 MIN_X, MAX_X = 12, 228
-# of the middles of two labels
+# least distance between the middles of two labels
 APART = 34
-# an interval beyond that says nothing, and would leave no room for what does
+# An interval beyond this is useless, and would leave no room for the others.
 MOST = 1000.0
-# of the scale, beyond what is shown
+# margin at each end, as a share of the range shown
 ROOM = 0.06
-# a scale is never shorter: a difference of 1 % must look like one
+# A scale is never shorter, so that a difference of 1 % looks small.
 NARROW = log(1.25)
-# Values that labels may have, times a power of ten; the first for a scale that is as wide as there is.
+# Values that labels may have, times a power of ten; the first is for the widest scale.
 STEPS = (
     (0.01, 1.0, 100.0),
     (1.0,),
@@ -41,7 +43,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """`bar`: a path from 1 to the ratio; `span`: one over the interval, empty where none is known."""
+    """Paths of one ratio. `bar`: from 1 to the ratio; `span`: over the interval, empty if none is known."""
 
     at: str
     bar: str
@@ -57,7 +59,7 @@ class Scale:
 
     @classmethod
     def spanning(cls, verdicts: Iterable[Verdict]) -> Scale:
-        """One that holds all of them and 1."""
+        """Return a scale that holds 1, all ratios and their intervals."""
         ends = [0.0]
         for verdict in verdicts:
             ends += [
@@ -74,12 +76,12 @@ class Scale:
 
     @property
     def unity(self) -> str:
-        """Text of the place where both are equal."""
+        """Coordinate of ratio 1, where both are equal."""
         return self._coordinate(0.0)
 
     @property
     def ticks(self) -> tuple[Tick, ...]:
-        """1 and as many more as have room."""
+        """Ticks at 1 and at as many other ratios as have room."""
         return max((self._ticks(steps) for steps in STEPS), key=len)
 
     def place_verdict(self, verdict: Verdict) -> Mark:
@@ -90,7 +92,7 @@ class Scale:
         return Mark(at, f"M{self.unity} 0H{at}", span)
 
     def _ticks(self, steps: Iterable[float]) -> tuple[Tick, ...]:
-        """None where two labels would touch."""
+        """Ticks at these steps; none if two labels would touch."""
         powers = (10.0**power for power in range(-3, 4)) if min(steps) == 1 else (1.0,)
         values = sorted({round(step * power, 6) for power in powers for step in steps})
         visible = [value for value in values if self.least <= log(value) <= self.most]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An answer in plain sentences, its numbers with the run that each comes from. Pure."""
+"""An answer in plain sentences, with the run that each of its numbers comes from. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchlab.verdicts.answers import Answer, Row, sweep_of
 from benchlab.web.units import si
 
 LOWER = "lower"
-# below it a difference would be told as 0.0 %
+# Below this ratio a difference would be printed as 0.0 %.
 HARDLY = 1.0005
 
 
@@ -32,8 +32,11 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """`head` says it; `numbers`: both means where it is of one point; `rest`: interval, repeats. `but`: depths that are
-    decided otherwise; `why`: the reason, or what else is told."""
+    """A sentence in parts.
+
+    `head`: the statement. `numbers`: both means if it is about one point. `rest`: interval, repeats. `exceptions`:
+    depths that are decided otherwise. `reason`: the reason, or additional facts.
+    """
 
     conclusion: Conclusion
     head: str
@@ -48,7 +51,7 @@ class Sentence:
 
     @property
     def full_text(self) -> str:
-        """Without links, as the page has it with them."""
+        """The sentence without the links that the page puts on its numbers."""
         parts = [" against ".join(number.text for number in self.numbers), self.rest]
         end = f"; {self.remark}" if self.remark else ""
         return f"{self.head} ({'; '.join(filter(None, parts))}){end}."
@@ -58,7 +61,7 @@ _LAST = Sentence(Conclusion.NONE, "", (), "")
 
 
 def sentences(answer: Answer) -> list[Sentence]:
-    """One for each set-up against the baseline; a reason that several have in a row is told once."""
+    """One sentence for each set-up against the baseline; a reason that several in a row share appears once."""
     texts = [_sentence(answer, row, row.against) for row in answer.others if row.against]
     return [
         replace(sentence, reason="")
@@ -95,7 +98,7 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
         where = "over all depths " if but else _depth_phrase(depth)
         head = f"{_metric_prefix(answer)}{where}{row.label} and {base.label} differ by less than is worth naming"
         ratio = f"{times_text(verdict.ratio)} the {_metric_noun(answer)}"
-        # Both of this line against the baseline, so that the ratio lies in its interval.
+        # Both are relative to the baseline, so that the ratio lies in its interval.
         return Sentence(
             verdict.conclusion,
             _capital(head),
@@ -125,7 +128,7 @@ def _exceptions(against: Comparison) -> str:
 
 
 def _capital(text: str) -> str:
-    """A sentence begins with "At" or "Over"; a name stays as it is."""
+    """Capitalize a sentence that begins with "At" or "Over"; a name stays as it is."""
     begins = text.startswith(("at ", "over all depths "))
     return text[0].upper() + text[1:] if begins else text
 
@@ -175,7 +178,7 @@ def _representative(against: Comparison, curve: Verdict) -> tuple[int | None, Ve
 
 
 def _metric_noun(answer: Answer) -> str:
-    """IOPS, throughput; of what has a longer name the sentence begins with it."""
+    """Noun for the metric: IOPS or throughput; a general one if its longer name begins the sentence."""
     name = metric_naming.metric_word(answer.metric)
     if answer.metric in metric_naming.METRICS:
         return name if name.isupper() else name.lower()
@@ -190,12 +193,12 @@ def _metric_label(answer: Answer) -> str:
 
 
 def _metric_prefix(answer: Answer) -> str:
-    """Beginning of such a sentence; where it has a colon of its own, the name stands before that."""
+    """Beginning of a sentence about such a metric: its label and a colon; "" for the others."""
     return f"{_metric_label(answer)}: " if _metric_label(answer) else ""
 
 
 def _comparison_clause(answer: Answer, row: Row, verdict: Verdict, does: str) -> str:
-    """The one that does more, or answers sooner, is the subject. `does`, or of what is not decided "did"."""
+    """Say how the faster one compares; it is the subject. `does`: the verb, "did" for an undecided comparison."""
     word, ratio = _metric_noun(answer), max(verdict.ratio, 1 / verdict.ratio)
     ahead = (verdict.ratio < 1) == answer.lower_is_better
     winner, loser = (row, answer.baseline) if ahead else (answer.baseline, row)
@@ -234,7 +237,7 @@ _DECIDED = (Conclusion.FASTER, Conclusion.SLOWER)
 def _numbers_winner_first(
     answer: Answer, row: Row, depth: int | None, verdict: Verdict
 ) -> tuple[Number, ...]:
-    """The winner's first."""
+    """Both means, the winner's first."""
     assert verdict.values is not None
     of_base, of_row = (
         Number(si(value, shown_unit(answer.metric, answer.unit)), run)
@@ -277,7 +280,7 @@ def needed_words(answer: Answer) -> str:
 
 
 def interval_words(verdict: Verdict, *, winner: bool = False) -> str:
-    """ "1.9 to 3.4"; "" where none is known. `winner`: above 1, as the one that leads is told."""
+    """ "1.9 to 3.4"; "" if none is known. `winner`: as a ratio above 1, in favour of the one that leads."""
     if verdict.low is None or verdict.high is None:
         return ""
     low, high = (

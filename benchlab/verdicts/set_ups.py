@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings of a campaign that is over: those of its runs once more, and between its set-ups, with lines as evidence."""
+"""Findings of a campaign that is over: those of its runs again, and those that compare its set-ups.
+
+The lines of the campaign are the evidence.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,14 @@ from benchlab.workers.lease import Lock, lease
 
 log = logging.getLogger(__name__)
 
-# From the worst: how a line stands to the others is how it stands to the one that it is worst told from.
+# Worst first: the order of a line against the others is its worst order against any of them.
 ORDERS = (Order.UNTOLD, Order.ONE_AFTER_OTHER, Order.ABBA, Order.INTERLEAVED)
-# campaigns of a sweep: what a new version finds of an old lab comes bit by bit
+# Campaigns per sweep: after an upgrade, an old lab is looked at in small steps.
 AT_ONCE = 20
 
 
 def sweep_campaigns(among: Iterable[int] | None = None) -> None:
-    """Look at the campaigns that ended, or whose results changed since; of these only, then at all of them."""
+    """Look at the campaigns that ended or whose results changed since: all of these in `among`, else AT_ONCE of any."""
     for pk in storing.campaigns_due(AT_ONCE if among is None else None, among):
         with lease(pk, Lock.SET_UPS) as held:
             campaign = Campaign.objects.filter(pk=pk).first() if held else None
@@ -37,9 +40,12 @@ def sweep_campaigns(among: Iterable[int] | None = None) -> None:
 
 
 def _find_for_campaign(campaign: Campaign) -> None:
-    """A fault of ours is told once, and not each time that somebody sweeps: `manage.py reparse` looks again."""
+    """Find anew, and record the look even if it fails.
+
+    A fault of BenchLab is logged once and not at each sweep: `manage.py reparse` looks again.
+    """
     at, began = storing.result_state(campaign), timezone.now()
-    # a message may have been lost
+    # Do it again here, as a message may have been lost.
     if campaign.source == Campaign.Source.MEASURED:
         storing.find_for_attempts(storing.succeeded_attempts(campaign).values_list("pk", flat=True))
     try:
@@ -54,7 +60,7 @@ def _find_for_campaign(campaign: Campaign) -> None:
 
 
 def find_between_lines(campaign: Campaign) -> None:
-    """Find anew between its lines, a workload at a time."""
+    """Find anew what differs between the lines of a campaign, one workload at a time."""
     by_workload: dict[int, list[Group]] = {}
     for group in _campaign_groups(campaign):
         by_workload.setdefault(group.workload, []).append(group)
@@ -67,7 +73,10 @@ def find_between_lines(campaign: Campaign) -> None:
 
 
 def _campaign_groups(campaign: Campaign) -> list[Group]:
-    """Nobody asks: whoever sees the campaign will. What was measured degraded is of no set-up."""
+    """Read all lines of the campaign, for no particular user: whoever sees the campaign will see the findings.
+
+    Runs that were measured degraded belong to no set-up.
+    """
     nobody = Guest({"runs.Attempt": Q(run__campaign=campaign)})
     return [group for group in read_groups(nobody, [campaign.pk], names=()) if not group.condition]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers of lines by themselves: knee, cap, fall and what is full of a swept one, else its best figure."""
+"""Answers for single lines: knee, cap, fall and the full resource of a swept line, else its best figure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchlab.web.units import si
 
 @dataclass(frozen=True, slots=True)
 class LineSummary:
-    """`full`: what is full at its deepest point; None where it cannot be said."""
+    """Summary of one line. `full`: the resource that is full at its deepest point; None if that is unknown."""
 
     group: Group
     label: str
@@ -42,7 +42,7 @@ class LineSummary:
 
     @property
     def full_text(self) -> str:
-        """ "Full at 64 outstanding: the disks, where …"; "" where it cannot be said."""
+        """ "Full at 64 outstanding: the disks, where …"; "" if that is unknown."""
         if self.full is None:
             return ""
         words = full_stations.full_station_text(self.full, self.answer.cap)
@@ -59,7 +59,10 @@ class SummaryCard:
 
 
 def summarize_workloads(groups: Sequence[Group]) -> list[SummaryCard]:
-    """Two queries, and a third one where a volume stands on the disks; none without a line that is swept and over."""
+    """Summarize the lines of each workload.
+
+    Two queries, and a third one if there is a volume on the disks; none without a swept line that is over.
+    """
     summaries = {id(summary.group): summary for summary in summarize_curves(groups)}
     return [
         SummaryCard(
@@ -90,7 +93,7 @@ def summarize_curves(groups: Sequence[Group]) -> list[LineSummary]:
 
 
 def best_text(line: Group, name: str) -> str:
-    """Its best median of a metric, and where."""
+    """Describe the best median of a metric, and the depth at which it was reached."""
     medians, unit = medians_of(line, name), line.units[name]
     sign = 1 if LOWER_IS_BETTER.get(unit) else -1
     depth = min(medians, key=lambda depth: sign * medians[depth])

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-# the layer that builds nothing
+# the kind of layer that sets options and builds nothing
 TUNING = "tuning"
-# as its options leave a setting alone
+# option values that leave a setting unchanged
 UNSET: tuple[Any, ...] = (None, "", -1, [], ())
 AS_IT_IS = "as the host has them"
 
@@ -64,7 +64,10 @@ def _value_text(value: Any) -> str:
 
 
 def _layout_name(settings: Mapping[str, str]) -> str:
-    """The one without any; else what the names begin with, or all of them. `settings`: by the topology's name."""
+    """Name of the topology without tuning; else the common beginning of all names, or all of them.
+
+    `settings`: by the topology's name.
+    """
     plain = [name for name, setting in settings.items() if setting == AS_IT_IS]
     words = takewhile(
         lambda same: len(set(same)) == 1, zip(*map(str.split, settings), strict=False)

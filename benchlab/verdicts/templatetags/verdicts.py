@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""{% load verdicts %}{% answers campaign %}: what a campaign's numbers say, in sentences and places."""
+"""{% load verdicts %}{% answers campaign %}: the answers of a campaign, in sentences and in ranks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ PAGES = {"campaign-detail": "campaign", "campaign-report": "report", "compare": 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """`campaign`: under which whoever sees it may dismiss it; None: they may not."""
+    """An answer with everything that its card shows.
+
+    `campaign`: the campaign in which the viewer may dismiss the answer; None if the viewer may not.
+    """
 
     answer: Answer
     sentences: list[Sentence]
@@ -69,7 +72,7 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
     groups = lines_of(request.user, line_filter) if lines is None else line_filter.select(lines)
     result = _answers_context(request, groups)
     cards: list[Card] = result["answers"]
-    # What was dismissed needs no more repeats.
+    # Dismissed answers need no more repeats.
     counted = [None if card.note.holds else card.answer for card in cards]
     offers_by_index = _repeat_offers(campaign, counted) if may_add(context, campaign) else {}
     may = campaign.pk if _may_dismiss(context, {campaign.team_id}) else None
@@ -112,7 +115,7 @@ def answers_shared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str,
     try:
         result = _answers_context(request, line_filter.select(lines), context["link"].guest)
     except BadRequest:
-        # the charts show such a metric all the same
+        # The charts show such a metric nevertheless.
         return {}
     hidden_fields = [pair for pair in result["kept"] if pair[0] in ("metric", "moment")]
     factors = context["link"].redaction.redact(result["factors"])
@@ -124,7 +127,7 @@ def answers_shared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str,
 
 
 def _uncompared_context(lines: Sequence[Group]) -> dict[str, Any]:
-    """Context where nothing can be compared."""
+    """Context for lines that cannot be compared."""
     return {
         "alone": single_line_summary.summarize_workloads(lines),
         "why_alone": single_line_summary.why_not_compared(lines),
@@ -132,8 +135,10 @@ def _uncompared_context(lines: Sequence[Group]) -> dict[str, Any]:
 
 
 def _context_for_page(context: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
-    """Each as this page shows it: a report leaves out what was dismissed, and counts it. In a file nobody is there to
-    answer who asks for another baseline, or dismisses."""
+    """Adapt the cards to the page: a report leaves out dismissed answers, and counts them.
+
+    A file offers neither another baseline nor a dismissal, as no server answers.
+    """
     left_out: OmittedCounts | None = context.get("left_out")
     cards = [
         replace(
@@ -166,7 +171,7 @@ def _may_dismiss(context: dict[str, Any], teams: set[int]) -> bool:
 
 
 def _teams(cards: Sequence[Card]) -> dict[int, int]:
-    """{campaign: its team}; nobody's are the library's. One query where there are answers."""
+    """{campaign: its team}, without campaigns of the library, which are nobody's. One query if there are answers."""
     campaigns = {row.group.campaign for card in cards for row in card.answer.rows}
     if not campaigns:
         return {}
@@ -177,7 +182,10 @@ def _teams(cards: Sequence[Card]) -> dict[int, int]:
 def _dismissal_campaign(
     context: dict[str, Any], answer: Answer, teams: Mapping[int, int]
 ) -> int | None:
-    """The baseline's campaign, or another one where that is the library's; None: the person is no operator in each."""
+    """The baseline's campaign, or another one if that is the library's.
+
+    None unless the viewer is an operator in every team involved.
+    """
     rows = [answer.baseline, *answer.others]
     own = [row.group.campaign for row in rows if row.group.campaign in teams]
     return own[0] if _may_dismiss(context, {teams[pk] for pk in own}) else None
@@ -196,7 +204,7 @@ def _repeat_offers(campaign: Campaign, answers: Sequence[Answer | None]) -> dict
 def _answers_context(
     request: HttpRequest, groups: Sequence[Group], person: Person | None = None
 ) -> dict[str, Any]:
-    """`person`: who looks, where that is not who asks."""
+    """Context of the answers. `person`: the viewer, if that is not the user of the request."""
     baseline = baselines.requested_baseline(request.GET)
     metric = request_params.requested_metric(request.GET)
     answers = answers_of(groups, metric, baseline)

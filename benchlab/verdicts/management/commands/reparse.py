@@ -30,7 +30,7 @@ class Command(terminal.Command):
         parser.add_argument("--attempt", type=int, help="only this attempt")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        # Of what a team's rule removed there is nothing to read: its figures stay as they are.
+        # A team's rule may have removed the artifacts: those figures stay as they are.
         attempts = Attempt.objects.filter(
             phase=AttemptPhase.DONE, artifacts__isnull=False, raw_removed_at=None
         )
@@ -56,14 +56,14 @@ class Command(terminal.Command):
 
 
 def _reparse(attempt: Attempt) -> str:
-    """One that crashes a parser is told, and the others are read all the same."""
+    """Parse one attempt again and return the problem, if any. A parser that crashes does not stop the others."""
     try:
         problem = conclusion.reparse_attempt(attempt)
         if attempt.outcome == Outcome.SUCCEEDED:
             storing.find_for_attempts([attempt.pk])
         return problem
     except (OperationalError, InterfaceError):
-        # the database's trouble would be that of all others, too
+        # A problem of the database would affect all others, too.
         raise
     except Exception as error:
         log.exception("attempt %s", attempt.pk)
