@@ -44,7 +44,7 @@ MACHINE_ID = Path("/etc/machine-id")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Account of a backup by itself: when and by what it was made, and what has to be there again."""
+    """A backup's description of itself: when and by which version it was made, and what a restore must bring back."""
 
     format: int
     # ISO 8601, UTC
@@ -139,7 +139,7 @@ def counted() -> dict[str, int]:
 
 
 def _require_tables(dump: Path, rows: Mapping[str, int]) -> None:
-    """Look again: an exit code alone does not tell that every table is in it."""
+    """Check that the dump holds every table: the exit code alone does not show it."""
     listed = run("pg_restore", "--list", str(dump), connected=False).splitlines()
     tables = {line.split()[6] for line in listed if " TABLE DATA " in line}
     if missing := sorted(rows.keys() - tables):
@@ -178,7 +178,7 @@ def require_readable(dump: Path) -> None:
 
 
 def run(name: str, *words: str, connected: bool = True) -> str:
-    """Output of one of PostgreSQL's programs. Raises Trouble with its last words."""
+    """Output of one of PostgreSQL's programs. Raises Trouble with the end of its error output."""
     argv = [program(name), *(["--no-password"] if connected else []), *words]
     try:
         process = subprocess.run(
@@ -201,7 +201,7 @@ def failed(name: str, code: int, output: str) -> Trouble:
 
 
 def environment(connected: bool) -> Mapping[str, str]:
-    """Django's own connection in libpq's words; the password is in no command line."""
+    """Django's connection as libpq variables, so that the password is on no command line."""
     env = {**postgres.BASE_ENV}
     if not connected:
         return env
@@ -216,7 +216,7 @@ def environment(connected: bool) -> Mapping[str, str]:
 
 
 def own_keys(state: State) -> dict[str, str]:
-    """Those of the state directory, as far as it is their place: what the environment brings is kept elsewhere."""
+    """The keys that the state directory holds; keys from the environment are stored elsewhere."""
     secrets = read_json(state.path / "secrets.json")
     return {
         name: secrets[name]
@@ -226,7 +226,7 @@ def own_keys(state: State) -> dict[str, str]:
 
 
 def read(place: Path) -> Manifest:
-    """Manifest of the backup there; its dump is not looked at. Raises Trouble for what is no backup of ours."""
+    """Read the manifest of a backup, but not its dump. Raises Trouble if this is no backup of BenchLab."""
     try:
         manifest: Manifest = options.build_options(
             Manifest, json.loads((place / MANIFEST).read_text())
@@ -245,7 +245,7 @@ def read(place: Path) -> Manifest:
 
 
 def require_whole(place: Path, manifest: Manifest) -> None:
-    """Raise Trouble when the dump is not the one that was written, to the last bit."""
+    """Raise Trouble if the dump differs by a single bit from the one that was written."""
     dump = place / DUMP
     try:
         size = dump.stat().st_size
@@ -259,7 +259,7 @@ def require_whole(place: Path, manifest: Manifest) -> None:
 
 
 def fingerprint(key: str) -> str:
-    """Name of a Fernet key by which nobody learns the key."""
+    """A fingerprint of a Fernet key that does not reveal the key."""
     return hashlib.sha256(b"benchlab.backup" + base64.urlsafe_b64decode(key)).hexdigest()[:12]
 
 

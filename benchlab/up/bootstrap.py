@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NoReturn
 from zipfile import ZipFile
 
-# what many name it by
+# Re-exported: many modules import it from here.
 from benchlab.installation import ROOT as ROOT
 from benchlab.up.store_programs import STORE_PACKAGES, system_postgres, system_redis
 from benchlab.up.trouble import Trouble, remedy
@@ -31,7 +31,7 @@ from benchlab.up.trouble import Trouble, remedy
 UV = "uv==0.13.8"
 STAMP = "benchlab-stamp.json"
 BEGUN = "benchlab-setup-begun"
-# These need the developers' tools; everything else gets by with what the product itself imports.
+# These commands need the developers' tools; all others need only what the product itself imports.
 NEEDS_ALL = frozenset({"test", "lint", "bench"})
 STORES_ADVICE = (
     "BenchLab also runs with PostgreSQL and Valkey or Redis of the system: install them (Debian 12:"
@@ -143,7 +143,7 @@ def read_stamp(venv: Path) -> dict[str, str]:
 
 
 def satisfied(venv: Path, stamp: dict[str, str]) -> bool:
-    """Is the environment finished, of this lock and Python, and does it hold at least that set?"""
+    """True if the environment is complete, matches this lock and Python, and holds at least that set."""
     had = read_stamp(venv)
     same = all(had.get(key) == stamp[key] for key in ("lock", "python"))
     enough = had.get("set") in ("all", stamp["set"])
@@ -152,7 +152,7 @@ def satisfied(venv: Path, stamp: dict[str, str]) -> bool:
 
 @contextlib.contextmanager
 def one_at_a_time(root: Path) -> Iterator[None]:
-    """Two terminals may start at once: the second waits for the first's environment."""
+    """Hold the lock of the environment, as two terminals may start at once and the second must wait."""
     place = root / ".bootstrap"
     try:
         place.mkdir(exist_ok=True)
@@ -177,7 +177,7 @@ def build(root: Path, venv: Path, stamp: dict[str, str], wheels: Path | None = N
 
 
 def must_be_made(venv: Path, stamp: dict[str, str]) -> bool:
-    """Is there no environment, one cut short, or one of another Python (or one that is gone)?"""
+    """True if there is no environment, an unfinished one, or one whose Python differs or is gone."""
     python = venv / "bin" / "python"
     if not python.exists() or (venv / BEGUN).exists():
         return True
@@ -318,7 +318,7 @@ def apt_install(
 ) -> bool:
     """Install by apt, reading the package lists first where there are none or they are stale.
 
-    `begun` is told the process of each call.
+    `begun` is called with the process of each call.
     """
     apt = [*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]
     wait = ["-o", "DPkg::Lock::Timeout=120"]
@@ -329,10 +329,10 @@ def apt_install(
 
 
 def in_peace(argv: Argv, begun: Callable[[int], object]) -> bool:
-    """Run apt to its end; did it exit with 0? dpkg cut short leaves a package half configured.
+    """Run apt to its end; True if it exited with 0. An interrupted dpkg leaves a package half configured.
 
-    So it has a session of its own, where neither Ctrl-C nor a signal to our group comes; it writes to nobody, who
-    could die and take it along; and we wait for it also when we are told to end.
+    So apt runs in a session of its own, which neither Ctrl-C nor a signal to our group reaches; it has no pipe whose
+    reader could die and take it along; and we wait for it even after we were asked to stop.
     """
     null = subprocess.DEVNULL
     # A Ctrl-C that comes while apt is being started is heard once there is something to wait for.
@@ -354,7 +354,7 @@ def in_peace(argv: Argv, begun: Callable[[int], object]) -> bool:
 
 
 def works(argv: Argv) -> bool:
-    """Run it without a word; did it exit with 0?"""
+    """Run the command without output; True if it exited with 0."""
     try:
         process = subprocess.run(
             argv, capture_output=True, stdin=subprocess.DEVNULL, env=environment()
@@ -387,7 +387,7 @@ def call(argv: Argv, root: Path) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Ours, but uv must not look for a Python of its own, and no other venv may shine through."""
+    """Our environment, but uv may not look for another Python, and no other venv may interfere."""
     dropped = ("VIRTUAL_ENV", "PYTHONHOME", "PYTHONPATH")
     inherited = {key: value for key, value in os.environ.items() if key not in dropped}
     return {**inherited, "UV_PYTHON_DOWNLOADS": "never", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}

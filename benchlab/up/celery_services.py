@@ -13,7 +13,7 @@ from django.conf import settings
 from benchlab.celery import app
 from benchlab.up.state import state_from_environment
 
-# Threads: a task waits for a host most of its time, and all share one SSH connection per host.
+# Threads, as a task spends most of its time waiting for a host, and all share one SSH connection per host.
 THREADS = ("--pool", "threads", "--concurrency", "8")
 WORKER = ("worker", *THREADS, "--loglevel", "INFO", "--without-gossip", "--without-mingle")
 BEAT = ("beat", "--loglevel", "WARNING", "--pidfile=")
@@ -29,7 +29,7 @@ def beat(rest: list[str]) -> int:
 
 
 def celery(*words: str) -> int:
-    """Raises ImproperlyConfigured for a wrong setting, which would else be told from within Celery."""
+    """Run Celery. Raises ImproperlyConfigured for a wrong setting before Celery would report it."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchlab.settings")
     _ = settings.SECRET_KEY
     return int(app.start(list(words)) or 0)

@@ -29,7 +29,7 @@ DOWN_PATIENCE_S = 45.0
 LISTEN = (
     "address to listen on (:: is every one, IPv6 and IPv4), or unix:/PATH for a proxy beside it"
 )
-# Loaded when they are asked for: every other word starts without them.
+# Loaded on demand: every other command starts without them.
 LOADED = {
     "install-service": "benchlab.up.install_service:run",
     "wheelhouse": "benchlab.up.wheelhouse:wheelhouse",
@@ -83,7 +83,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def perform(argv: Sequence[str]) -> int:
-    """Raises Trouble, which a setting that cannot be right becomes, too."""
+    """Perform the command. Raises Trouble, also for an invalid setting."""
     state_path, argv = take_option(argv, "--state")
     if state_path:
         os.environ["BENCHLAB_STATE"] = os.path.abspath(state_path)  # noqa: PTH100  # resolves no link
@@ -104,7 +104,7 @@ def perform(argv: Sequence[str]) -> int:
     try:
         return own[word](rest) if word in own else django(argv)
     except ImproperlyConfigured as wrong:
-        # a setting; its text says which one and what is expected
+        # An invalid setting; the message names it and says what is expected.
         raise Trouble(str(wrong)) from None
 
 
@@ -123,7 +123,7 @@ def help_text() -> str:
 
 
 def in_checkout() -> bool:
-    """Neither a package nor a container's image holds the tests."""
+    """True in a checkout: neither a package nor a container image holds the tests."""
     return (ROOT / "tests").is_dir() and not INSTALLED
 
 
@@ -142,7 +142,7 @@ def up(rest: list[str]) -> int:
     parser.add_argument("--port", type=port_number, default=8000)
     parser.add_argument("--no-campaign", action="store_true", help="no first campaign here")
     parser.add_argument("--detach", action="store_true", help="return as soon as it answers")
-    # Both are taken before (`perform`, bootstrap.py); here they are told.
+    # Both were handled earlier (`perform`, bootstrap.py); they stand here for the help text.
     parser.add_argument("--state", metavar="DIR", help="keep the data there, as with any command")
     if not INSTALLED:
         message = "set up from the wheels there, without a network"
@@ -152,7 +152,7 @@ def up(rest: list[str]) -> int:
     state.create()
     if wish.detach:
         return detach(state, [word for word in rest if word != "--detach"])
-    # Here, for every other word of manage.py starts without it.
+    # Imported here, as every other command of manage.py starts without it.
     from benchlab.up.supervisor import Supervisor, Wish
 
     with sole(state) as got:
@@ -176,7 +176,7 @@ def port_number(word: str) -> int:
 
 
 def where(state: State) -> str:
-    """Address and process of the `up` that runs."""
+    """Address and process of the running `up`."""
     record = database.running(state)
     return (
         f"{record['url']} (process {record['pid']})" if "url" in record else "it is just starting"
@@ -196,9 +196,9 @@ def sole(state: State) -> Iterator[bool]:
 
 
 def detach(state: State, rest: list[str]) -> int:
-    """Start `up` in a session of its own and show what it says until it answers."""
+    """Start `up` in a session of its own and show its output until it responds."""
     log = state.logs / "up.log"
-    # it may tell why the last one ended
+    # It may hold the reason why the last one ended.
     if log.exists():
         log.replace(log.with_name("up.log.1"))
     with log.open("w") as output:
@@ -251,21 +251,21 @@ def down(rest: list[str]) -> int:
 
 
 def service(word: str, rest: list[str]) -> int:
-    """One of the programs that `up` consists of, alone."""
+    """Run one of the services of `up` on its own."""
     database.use_stores(word, state_from_environment())
     return loaded(SERVICES[word], rest)
 
 
 def loaded(where: str, rest: list[str]) -> int:
-    """A command that is loaded when it is asked for: `where` is module:function."""
+    """A command that is loaded on demand; `where` is module:function."""
     module, _, name = where.partition(":")
     function: Callable[[list[str]], int] = getattr(import_module(module), name)
     return function(rest)
 
 
 def django(argv: Sequence[str]) -> int:
-    """A Django command, against the database of `up` or one that is started just for it."""
-    # a container, or a child of `up`: all is given
+    """Run a Django command against the database of `up`, or one that is started just for it."""
+    # In a container or a child of `up`, the environment holds all addresses.
     if os.environ.get("BENCHLAB_NO_BOOTSTRAP"):
         execute(argv)
         return 0

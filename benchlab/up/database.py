@@ -19,9 +19,9 @@ from benchlab.up.trouble import Trouble
 
 
 def base_environment(state: State) -> dict[str, str]:
-    """Ours, with the secrets of the state directory where the environment brings none."""
+    """Our environment, with secrets of the state directory where it sets none."""
     env = {**os.environ, "BENCHLAB_STATE": str(state.path), "BENCHLAB_NO_BOOTSTRAP": "1"}
-    # what `up` tells systemd is not a child's to say
+    # Only `up` notifies systemd, not its children.
     env.pop("NOTIFY_SOCKET", None)
     env["PYTHONUNBUFFERED"] = "1"
     if not INSTALLED:
@@ -36,7 +36,7 @@ def base_environment(state: State) -> dict[str, str]:
 
 
 def is_given(name: str) -> bool:
-    """Does the environment bring it, as NAME or as NAME_FILE?"""
+    """True if the environment sets it, as NAME or NAME_FILE."""
     return bool(os.environ.get(name) or os.environ.get(f"{name}_FILE"))
 
 
@@ -53,7 +53,7 @@ def redis_url(state: State, port: int) -> str:
 
 
 def running(state: State) -> dict[str, object]:
-    """Facts that the live `up` of this state directory tells of itself; {} if there is none."""
+    """The facts that the running `up` of this state directory has written down; {} if none runs."""
     record = read_json(state.running)
     identity = identity_from_json(record)
     return record if identity and identity.alive else {}
@@ -70,7 +70,7 @@ def for_command(state: State) -> Iterator[Mapping[str, str]]:
         held.enter_context(changing(state))
         env = base_environment(state)
         if not is_given("REDIS_URL"):
-            # Where `up` runs, its Valkey has the port: another one would be nobody's, and a nudge sent there lost.
+            # If `up` runs, its Valkey has the port. A message sent to another port would be lost.
             port = noted_port(state, "valkey") if running(state) else None
             env["REDIS_URL"] = redis_url(state, port or kept_port(state, "valkey"))
         if is_given("DATABASE_URL"):
@@ -88,9 +88,9 @@ def for_command(state: State) -> Iterator[Mapping[str, str]]:
 
 
 def use_stores(word: str, state: State) -> None:
-    """Take the addresses of both stores into the environment: they are given there, or `up` runs here.
+    """Put the addresses of both stores into the environment, unless it has them already.
 
-    Raises Trouble when they would have to be started: they would end with this program.
+    Raises Trouble if `up` does not run: stores that this program starts would end with it.
     """
     # a container, or a child of `up`: all is given
     if os.environ.get("BENCHLAB_NO_BOOTSTRAP"):
@@ -112,7 +112,7 @@ def require_given(word: str, state: State) -> None:
 
 @contextmanager
 def served(cluster: postgres.Postgres, throw_away: bool = False) -> Iterator[None]:
-    """The cluster, made if need be, runs inside the block."""
+    """Run the cluster inside the block; create it if necessary."""
     if notice := postgres.make_cluster(cluster):
         sys.stderr.write(f"{notice}\n")
     with cluster.log.open("ab") as log:

@@ -47,7 +47,7 @@ class NotStarted(Exception):
 
 
 def owner() -> tuple[Team, User]:
-    """Team and user whose host and campaign it will be: the first administrator's. Raises NotStarted."""
+    """The team and user that will own the host and campaign: the first administrator's. Raises NotStarted."""
     user = User.objects.filter(is_superuser=True).order_by("pk").first()
     if user is None:
         raise NotStarted(f"There is no administrator: run `{command('createsuperuser')}`.")
@@ -55,7 +55,7 @@ def owner() -> tuple[Team, User]:
 
 
 def register_this_machine(state: State, team: Team) -> Host:
-    """This machine over our own SSH server, its key pinned. Made once; address and key kept right."""
+    """Register this machine over our own SSH server, with its key pinned; update address and key later."""
     host = Host.objects.filter(is_local=True).select_related("credential").first()
     port, user = read_json(state.path / "ports.json")["ssh"], pwd.getpwuid(os.geteuid()).pw_name
     if host is None:
@@ -82,7 +82,7 @@ def nothing_was_done_yet(team: Team) -> bool:
 
 
 def install_fio(state: State, say: Say) -> None:
-    """Install fio where apt is ours to use. Without it the campaign is dd's alone, and its page says how to get it."""
+    """Install fio if we may use apt. Without it the campaign uses dd only, and its page says how to get fio."""
     if shutil.which("fio") or os.geteuid() != 0 or not shutil.which("apt-get"):
         return
     say("Installing fio with apt, for the first campaign ...")
@@ -96,7 +96,7 @@ def install_fio(state: State, say: Say) -> None:
 
 
 def start_campaign(state: State, host: Host, team: Team, user: User) -> Campaign:
-    """Make, plan and start it. Raises NotStarted with the plan's reason when it does not fit here."""
+    """Create, plan and start the campaign. Raises NotStarted with the plan's reason if it cannot run here."""
     scratch = state.path / "scratch"
     scratch.mkdir(mode=0o700, exist_ok=True)
     campaign = create_campaign(
@@ -133,7 +133,7 @@ def scratch_topology(scratch: Path, team: Team, user: User) -> Topology:
 
 
 def workloads(scratch: Path, team: Team, user: User) -> list[Workload]:
-    """dd always; pg_test_fsync where PostgreSQL is embedded; fio where it is."""
+    """The workloads: dd always, pg_test_fsync if PostgreSQL is embedded, fio if it is installed."""
     blocks = {"block_size": 2**20, "count": FILE_SIZE // 2**20, "conv": ["fdatasync"]}
     rows = [workload(team, user, "Sequential write (dd)", "dd", blocks, {})]
     if program := pg_test_fsync():
@@ -155,7 +155,10 @@ def workloads(scratch: Path, team: Team, user: User) -> list[Workload]:
 
 
 def pg_test_fsync() -> str:
-    """The program of the PostgreSQL that `up` starts: the reference library has figures of it. "" without one."""
+    """Path of pg_test_fsync in the PostgreSQL that `up` starts; "" without one.
+
+    The reference library has figures of this program.
+    """
     try:
         program = store_programs.postgres_directory() / "pg_test_fsync"
     except Trouble:
@@ -177,7 +180,7 @@ def workload(
 
 
 def takes_direct(directory: Path) -> bool:
-    """May files there bypass the page cache? (An older tmpfs says no.)"""
+    """True if files there may bypass the page cache; an older tmpfs refuses it."""
     probe = directory / ".direct"
     try:
         os.close(os.open(probe, os.O_CREAT | os.O_RDWR | os.O_DIRECT, 0o600))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`manage.py install-service`: print units of systemd, or write them, and say what to type then.
+"""`manage.py install-service`: print or write systemd units, and list the commands to type next.
 
-Nothing is started and no user is made here: who types the commands sees what they do.
+Nothing is started and no user is created: whoever types the commands sees what they do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 
 
 def run(rest: list[str]) -> int:
-    """The word's own command line. Raises Trouble."""
+    """Run the command with its own options. Raises Trouble."""
     options = parser().parse_args(rest)
     wish = wished(options)
     if wish.user:
@@ -77,7 +77,7 @@ def wished(options: argparse.Namespace) -> systemd.Wish:
 
 
 def write(path: Path, text: str) -> None:
-    """Raises Trouble for a file there that is none of ours."""
+    """Write the units. Raises Trouble rather than replace a file that BenchLab did not write."""
     try:
         if path.exists() and not path.read_text().startswith(systemd.HEAD):
             raise Trouble(f"{path} was not made by this command: move it away first.")
@@ -91,7 +91,7 @@ def write(path: Path, text: str) -> None:
 def steps(
     wish: systemd.Wish, options: argparse.Namespace, place: Path, units: list[str]
 ) -> list[str]:
-    """Commands to type, as comments where something has to be chosen."""
+    """The commands to type next; those that need a choice are comments."""
     first = f"{wish.name}.target" if options.split else f"{wish.name}.service"
     user = "" if wish.user else " --user"
     where = f"/etc/{wish.name}" if wish.user else f"~/.config/{wish.name}"

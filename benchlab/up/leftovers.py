@@ -28,9 +28,9 @@ def recorded(state: State) -> list[Identity]:
 
 
 def end_leftovers(state: State) -> list[str]:
-    """End them, the database last; returns the names of those that still ran.
+    """End the processes, the database last; return the names of those that still ran.
 
-    A benchmark that runs here over our SSH server is none of them: it goes on, and the engine reads on.
+    A benchmark that runs here over our SSH server is not among them: it goes on, and the engine still reads it.
     """
     alive = [identity for identity in recorded(state) if identity.alive]
     stores = [identity for identity in alive if identity.name == "postgres"]
@@ -40,7 +40,7 @@ def end_leftovers(state: State) -> list[str]:
 
 
 def end_jobs(state: State, pause: Callable[[float], None] = time.sleep) -> list[Identity]:
-    """End what runs for us here over SSH; returns it. A run that was on is interrupted: its tool did not fail."""
+    """End and return our SSH jobs on this machine. A run in progress counts as interrupted, not failed."""
     processes = with_environment(marker(state))
     for process in processes:
         with suppress(OSError):
@@ -50,7 +50,7 @@ def end_jobs(state: State, pause: Callable[[float], None] = time.sleep) -> list[
 
 
 def finishing(state: State) -> list[Identity]:
-    """Installers that run for us here, and must not be cut short: one may outlive the helper of `up` that began it."""
+    """Our running installers. They must finish, and may outlive the helper of `up` that started them."""
     helpers = identity_from_json(read_json(state.apt))
     ours = {process.pid for process in with_environment(marker(state))}
     finishers = [process for process in with_environment(FINISHES) if process.pid in ours]
@@ -62,7 +62,7 @@ def wait_for_installers(
     pause: Callable[[float], object] = time.sleep,
     say: Callable[[str], object] = lambda text: None,
 ) -> None:
-    """Ending one could leave a package half configured, so nobody does, however long it takes."""
+    """Wait for installers, however long it takes: ending one could leave a package half configured."""
     if finishing(state):
         say(WAITING)
     while finishing(state):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`manage.py lint`: every check by name with its verdict; all run, also when one has failed."""
+"""`manage.py lint`: every check by name with its verdict; all run, even after one has failed."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def run_lint(arguments: Sequence[str]) -> int:
 
 
 def longest(named_command: tuple[str, tuple[str, ...]]) -> bool:
-    """Sorts mypy before all others."""
+    """Sort key that puts mypy before all others."""
     return "mypy" not in named_command[0]
 
 
 def audit() -> int:
-    """Known vulnerabilities of what requirements.lock pins: 0 none, 1 some, 2 nobody could be asked (of all of it).
+    """Look for known vulnerabilities in requirements.lock: 0 none, 1 some, 2 the service could not check everything.
 
-    It needs a service outside, so it is no part of the other checks: those must give the same verdict everywhere.
+    This needs an outside service, so it is not among the other checks, whose verdict must be the same everywhere.
     """
     program = shutil.which("pip-audit", path=f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}")
     argv = [program] if program else ["uv", "tool", "run", "pip-audit"]
@@ -94,7 +94,7 @@ def audit() -> int:
 
 
 def _verdict(dependencies: Sequence[dict[str, Any]]) -> int:
-    """pip-audit ends well, too, where the index knows no advisories: it then skips every package."""
+    """The verdict of pip-audit, which also exits with 0 if the index has no advisories and it skips every package."""
     bad = [dependency for dependency in dependencies if dependency.get("vulns")]
     skipped = [dependency for dependency in dependencies if "vulns" not in dependency]
     for dependency in bad:
@@ -117,7 +117,7 @@ def _not_asked(why: str, which: str = "") -> int:
 
 
 def check(name: str, argv: Sequence[str]) -> bool:
-    """Run one; its output is shown only when it has something to say."""
+    """Run a check; show its output only if there is any."""
     begun = time.monotonic()
     process = subprocess.run(
         [BIN / argv[0], *argv[1:]],
@@ -130,7 +130,7 @@ def check(name: str, argv: Sequence[str]) -> bool:
     )
     clean = process.returncode == 0
     verdict = f"{name:15} {'clean' if clean else 'FAILED'}  ({time.monotonic() - begun:.1f} s)\n"
-    # In one piece: others write beside it
+    # Written in one piece, as other checks print at the same time.
     sys.stdout.write(verdict if clean else f"{verdict}{process.stdout.rstrip()}\n")
     sys.stdout.flush()
     return clean

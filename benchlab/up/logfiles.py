@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Log files of what `up` runs: one process writes them all, and begins a new file before one grows too large.
 
-Every program of ours writes into a pipe of its own. The writer reads them until nobody writes any more, so it has the
-last words also of those that end after a crash of `up`; a pipe keeps what is in it while a killed writer is replaced.
+Each of our programs writes into a pipe of its own. The writer reads them until nobody writes any more, so it also gets
+the last output of programs that end after a crash of `up`; a pipe keeps its content while a killed writer is replaced.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from benchlab.up.bootstrap import ROOT
 
 # bytes of one file
 MOST = 10 * 2**20
-# files that are kept beside it: NAME.log.1 is the newest of them
+# older files beside it; NAME.log.1 is the newest of them
 OLDER = 2
-# bytes; as much as anybody may ask for
+# bytes; the largest pipe that a user may request
 PIPE = 2**20
-# bytes without an end of line that are waited for
+# bytes of an unfinished line that are held back
 LONGEST = 2**20
 PATIENCE_S = 5.0
 
@@ -39,7 +39,7 @@ class Logs:
         self.directory = directory
         self._pipes = {name: os.pipe() for name in names}
         for _, end in self._pipes.values():
-            # a smaller one will do
+            # A smaller pipe will do.
             with suppress(OSError):
                 fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, PIPE)
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -54,7 +54,7 @@ class Logs:
         return self._pipes[name][1]
 
     def revive(self) -> None:
-        """Start the writer, or start it again. It ends with its pipes alone: signals that are blocked here stay so."""
+        """Start the writer, or start it again. Only the end of its pipes ends it: signals blocked here stay blocked."""
         if self._writer and self._writer.poll() is None:
             return
         fds = [self._theirs.fileno(), *(end for end, _ in self._pipes.values())]
@@ -70,17 +70,17 @@ class Logs:
         )
 
     def catch_up(self, name: str) -> Path:
-        """The named program's file, once all that a dead one wrote is in it."""
+        """Path of the named program's log, once it holds everything that the dead program wrote."""
         self.revive()
         with suppress(OSError):
             self._ours.send(name.encode())
-            # Another name is an answer that came too late for whoever asked.
+            # Another name is a late answer to an earlier request.
             while self._ours.recv(100) != name.encode():
                 pass
         return self.path(name)
 
     def close(self) -> None:
-        """Nobody writes any more: the writer ends when it has written all."""
+        """Close our ends of the pipes, and wait until the writer has written everything."""
         for pair in self._pipes.values():
             for end in pair:
                 os.close(end)
@@ -90,7 +90,7 @@ class Logs:
             try:
                 self._writer.wait(PATIENCE_S)
             except subprocess.TimeoutExpired:
-                # a program that left its group has the pipe still
+                # A program that left its process group still has the pipe.
                 self._writer.kill()
                 self._writer.wait()
 
@@ -106,7 +106,7 @@ class File:
         )
 
     def take(self) -> bool:
-        """Write what has come; False when nobody can write into the pipe any more."""
+        """Write what the pipe holds; False once nobody can write into it any more."""
         try:
             came = os.read(self.end, PIPE)
         except BlockingIOError:
@@ -132,7 +132,7 @@ class File:
 
 
 def write(files: dict[str, File], control: socket.socket) -> None:
-    """Until every pipe has come to its end. Whoever asks by a name is answered when that pipe is empty."""
+    """Write until every pipe has ended. A request with a program's name is answered when its pipe is empty."""
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     for name, file in files.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases and backups from before steps of migrations became one: which cannot be followed, and the way out."""
+"""Databases and backups from before migrations were squashed: which ones cannot be upgraded, and the way out."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ BEGIN_ANEW = {
 
 
 def refusal(what: str, applied: Collection[Step]) -> str:
-    """Words for one that has some of a squash's steps, but not all, over which Django could only fail; "" for any
-    other. `what`: a key of FINISH; `applied`: the steps that it has.
+    """The message for a database or backup with only some steps of a squash, on which Django would fail; else "".
+
+    `what` is a key of FINISH; `applied` holds the steps that it has.
     """
     apps = half_applied(applied)
     if not apps:
@@ -48,7 +49,7 @@ def refusal(what: str, applied: Collection[Step]) -> str:
 
 
 def half_applied(applied: Container[Step]) -> list[str]:
-    """Apps of whose squashed steps there are some, but not all."""
+    """The apps that have some of their squashed steps, but not all."""
     return [
         migration.app_label
         for migration in squashed()
@@ -64,7 +65,7 @@ def squashed() -> list[Migration]:
 
 
 def _first_steps(migration: Migration) -> Sequence[Step]:
-    """Those of its steps that an app's first squash made one; none of an app that had no part in it."""
+    """The steps that an app's first squash replaced; none for an app without one."""
     names = [name for _, name in migration.replaces]
     if migration.name == FIRST_SQUASH:
         return migration.replaces

@@ -24,7 +24,7 @@ def why_not(host: str, port: int) -> OSError | None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family) as probe:
-            # As servers do: a port in TIME_WAIT counts as free.
+            # Servers do the same: a port in TIME_WAIT counts as free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -44,9 +44,9 @@ def free_port() -> int:
 
 
 def kept_port(state: State, name: str) -> int:
-    """The port that `name` had before, or another if that is taken now; written down.
+    """The port that `name` had before, or another if that is taken now; the choice is written down.
 
-    For who is about to listen there: where `name` runs already, its port is taken, and noted_port() tells it.
+    Only for a caller about to listen there: if `name` runs already, its port is taken, and noted_port() returns it.
     """
     port = noted_port(state, name)
     if port is None or why_not(LOOPBACK, port):
@@ -57,7 +57,7 @@ def kept_port(state: State, name: str) -> int:
 
 
 def noted_port(state: State, name: str) -> int | None:
-    """The port that `name` had last, free or not."""
+    """The port that `name` used last, free or not."""
     port = read_json(state.path / "ports.json").get(name)
     return port if isinstance(port, int) else None
 

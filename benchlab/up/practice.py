@@ -23,14 +23,14 @@ from benchlab.up.firstrun import owner
 from benchlab.up.ports import LOOPBACK
 
 Say = Callable[[str], object]
-# how the serials of its disks begin
+# prefix of its disks' serial numbers
 FAST, SLOW = "PRACTICE-FAST", "PRACTICE-SLOW"
 ROLES = {FAST: "ssd", SLOW: "hdd"}
 NOTES = "A practice host: User Mode Linux on the machine that BenchLab runs on. Its disks are made to be thrown away."
 
 
 def start(name: str, say: Say) -> Host:
-    """Boot it, or find it running; register it; give its disks away. Safe to repeat.
+    """Boot the host unless it runs, register it and mark its disks spare. Safe to repeat.
 
     Raises PracticeError, AgentError, HostsError or NotStarted, each of which says what to do.
     """
@@ -46,7 +46,7 @@ def start(name: str, say: Say) -> Host:
 
 
 def stop(machine: UmlHost) -> str:
-    """End the machine. Its host stays registered: results tell of it, and it may be started again.
+    """End the machine. Its host stays registered: results refer to it, and it may be started again.
 
     Raises HostsError while a campaign is at work on it.
     """
@@ -74,7 +74,7 @@ def status(machine: UmlHost) -> str:
 
 
 def _shared(machine: UmlHost) -> str:
-    """Advice on a host of before each installation had its own: nobody can tell whose it was."""
+    """Advice on a host from the time when installations shared one: its owner is unknown."""
     place = common_dir()
     if HostRecord.load(place / machine.name) is None:
         return ""
@@ -102,7 +102,7 @@ def register(machine: UmlHost, team: Team) -> Host:
 
 
 def credential(machine: UmlHost, team: Team) -> Credential:
-    """The key that the machine's image knows; an image that was built anew has another one."""
+    """The key that the machine's image accepts; a rebuilt image accepts another one."""
     private = machine.key_path.read_text()
     public = check_private_key(private).split()[:2]
     for row in team.credentials.filter(uploaded=True):
@@ -118,7 +118,10 @@ def host_key(machine: UmlHost) -> str:
 
 
 def mark_disks(host: Host, user: User) -> list[Device]:
-    """Those of its disks that are not spare yet, now marked. The serial is typed in nobody's stead: they are ours."""
+    """Mark its other disks spare and return them.
+
+    Nobody need type their serials, as these disks are our own files.
+    """
     marked = []
     for device in host.devices.filter(present=True, spare=False).order_by("name"):
         role = next(

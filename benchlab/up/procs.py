@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes: start them so that they die with us, know them again by pid and start time, end them."""
+"""Processes: start them so that they die with us, recognize them by pid and start time, end them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True)
 class Identity:
-    """A process for certain: pids are reused, a pid together with its start time is not."""
+    """The identity of a process: a pid may be reused, a pid with its start time is not."""
 
     name: str
     pid: int
@@ -42,7 +42,7 @@ def start_time(pid: int) -> int | None:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # the name before may hold blanks and brackets
+    # The name before it may hold blanks and brackets.
     fields = stat[stat.rindex(")") + 2 :].split()
     return None if fields[0] in "ZX" else int(fields[19])
 
@@ -128,7 +128,7 @@ def end(
     patience_s: float = 10.0,
     pause: Callable[[float], None] = time.sleep,
 ) -> list[Identity]:
-    """Ask all, wait, then kill what is left; returns those that had to be killed."""
+    """Ask all to end, wait, then kill the rest; return those that had to be killed."""
     alive = [identity for identity in identities if identity.alive]
     for identity in alive:
         signal_group(identity, first)

@@ -36,7 +36,7 @@ def child_environment(state: State, host: str) -> dict[str, str]:
 
 
 def names_of(host: str) -> list[str]:
-    """Names by which a browser may call us: loopback, and what we listen on."""
+    """Host names that a browser may use: loopback, and the address on which we listen."""
     names = ["localhost", "127.0.0.1", "[::1]"]
     if host in EVERYWHERE:
         names += [socket.gethostname(), socket.getfqdn()]
@@ -44,7 +44,7 @@ def names_of(host: str) -> list[str]:
             in_brackets(address.address)
             for addresses in psutil.net_if_addrs().values()
             for address in addresses
-            # A zone is of one machine alone: no browser asks for a name with another's.
+            # A zone is local to one machine: no browser uses a name with another machine's zone.
             if address.family in (socket.AF_INET, socket.AF_INET6) and "%" not in address.address
         ]
     elif not listening.unix_path(host):
@@ -81,7 +81,7 @@ def postgres(cluster: pg.Postgres) -> Recipe:
 
 
 def valkey(state: State) -> tuple[Recipe, str]:
-    """The recipe and the address."""
+    """The recipe of our Valkey, and its address."""
     port = ports.kept_port(state, "valkey")
     config = database.redis_config(state, port)
     argv = (store_programs.redis_program(), "-")
@@ -104,7 +104,7 @@ def beat(state: State, env: Mapping[str, str]) -> Recipe:
 
 
 def dynamo_listener(env: Mapping[str, str]) -> Recipe | None:
-    """Only where it was asked for, by address and by whom it listens to."""
+    """The listener for dynamos, only if its address and its allowed clients are configured."""
     if not (env.get("BENCHLAB_DYNAMO_LISTEN") and env.get("BENCHLAB_DYNAMO_ALLOW")):
         return None
     return Recipe("dynamo", (*program(), "dynamo_listener"), env, cwd="/")

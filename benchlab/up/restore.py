@@ -40,7 +40,7 @@ from benchlab.up.backup import DUMP, Manifest
 from benchlab.up.state import State, read_json, write_json
 from benchlab.up.trouble import Trouble
 
-# pg_restore sets it since 17, and servers before that refuse what they do not know. It stands in the script's head.
+# pg_restore sets it since 17, and older servers refuse unknown settings. It stands at the head of the script.
 NOT_BEFORE_17 = b"SET transaction_timeout = 0;"
 HEAD_ENDS = b"SELECT pg_catalog.set_config("
 # Layouts and what their runs leave on a host are named by their ids: so many may have been given since the backup.
@@ -55,7 +55,7 @@ LOOK = "See what stands on {host} now; mark disks that are still spare, then tea
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Account of what was done beside putting the rows back."""
+    """What a restore changed besides putting the rows back."""
 
     manifest: Manifest
     # disks that were spare
@@ -67,8 +67,11 @@ class Restored:
 
 
 def restore(place: Path, state: State, with_ssh_keys: bool = True) -> Restored:
-    """Put it back. Raises Trouble before anything is changed: what is no whole backup of a BenchLab that this one
-    can follow, a server that cannot take it, keys that are missing, a database that is not empty."""
+    """Restore a backup. Raises Trouble before it changes anything.
+
+    It refuses an incomplete backup, one whose version this BenchLab cannot read, a server that cannot take it, missing
+    keys and a database that is not empty.
+    """
     manifest = backup.read(place)
     _require_known(manifest)
     backup.require_whole(place, manifest)
@@ -96,8 +99,8 @@ def _require_empty(state: State) -> None:
 
 
 def _put_back(dump: Path) -> None:
-    """All of it or nothing."""
-    # A plain name with "=" in it would be taken for more than a name.
+    """Restore the dump completely or not at all."""
+    # libpq would read a plain name with "=" in it as a connection string.
     name = make_conninfo(dbname=str(connection.settings_dict["NAME"]))
     if connection.get_database_version()[0] < 17:
         _put_back_as_script(dump, name)
@@ -137,7 +140,10 @@ def _put_back_as_script(dump: Path, name: str) -> None:
 
 
 def _pass_on(script: IO[bytes], to: IO[bytes]) -> None:
-    """All but that one line of the head. psql may have ended at an error: it says which."""
+    """Pass the script on without that one line of its head.
+
+    psql may have ended with an error, which it reports itself.
+    """
     try:
         for line in script:
             if line.rstrip() != NOT_BEFORE_17:
@@ -147,14 +153,14 @@ def _pass_on(script: IO[bytes], to: IO[bytes]) -> None:
         shutil.copyfileobj(script, to)
         to.flush()
     except BrokenPipeError:
-        # Nobody reads on: else the writer would wait for ever. What is held for the reader cannot go out.
+        # Close both ends: the writer would wait for ever, and the buffered rest cannot reach the reader.
         script.close()
         with suppress(BrokenPipeError):
             to.close()
 
 
 def _require_known(manifest: Manifest) -> None:
-    """Raise Trouble for a backup whose tables this BenchLab would not understand, for one of the two is too old."""
+    """Raise Trouble if the backup or this BenchLab is too old for the other."""
     applied = set(manifest.migrations)
     what = f"The backup ({manifest.version}, {manifest.at})"
     if refused := compatibility.newer(what, applied) or old_databases.refusal(
@@ -164,7 +170,7 @@ def _require_known(manifest: Manifest) -> None:
 
 
 def _require_rows(manifest: Manifest) -> None:
-    """Look again: what is there now is what there was."""
+    """Check that the restored tables have as many rows as the backup."""
     now = {name: rows for name, rows in backup.counted().items() if name != unfinished.TABLE}
     if wrong := [
         name for name in sorted(manifest.rows | now) if manifest.rows.get(name) != now.get(name)

@@ -22,7 +22,7 @@ CREDENTIALS = "hosts_credential"
 
 
 def chosen(place: Path, state: State) -> Mapping[str, str]:
-    """Keys of the backup at `place` that are taken over: those that the environment does not bring."""
+    """The keys of the backup at `place` that the environment does not set, to be taken over."""
     keys = read_json(place / KEYS)
     return {
         name: str(keys[name]) for name in backup.KEPT if name in keys and not _brought(name, state)
@@ -36,7 +36,7 @@ def _brought(name: str, state: State) -> bool:
 
 
 def require(place: Path, manifest: Manifest, taken_over: Mapping[str, str]) -> None:
-    """Raise Trouble where stored secrets could not be opened, with what to do about it."""
+    """Raise Trouble, with the remedy, if stored secrets could not be opened."""
     own = taken_over.get("BENCHLAB_KEY")
     keys = env.fernet_keys(own) if own else list(settings.BENCHLAB_KEYS)
     newest = manifest.keys[:1]
@@ -73,7 +73,7 @@ def _keys_message(
 
 
 def _shut(dump: Path, keys: Sequence[str]) -> list[str]:
-    """Names of the SSH keys in the dump that none of the keys opens."""
+    """Names of the SSH keys in the dump that none of the keys can decrypt."""
     fernet = MultiFernet([Fernet(key) for key in keys])
     unreadable = []
     for name, sealed in _credentials(dump):
@@ -85,9 +85,9 @@ def _shut(dump: Path, keys: Sequence[str]) -> list[str]:
 
 
 def _credentials(dump: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and sealed private key of each, from the COPY of their table: columns between tabs.
+    """Name and encrypted private key of each SSH key, from the COPY of their table, whose columns tabs separate.
 
-    A server gives bytea as hex, or (bytea_output is escape) what Fernet seals as the letters that it is.
+    A server prints bytea as hex, or with bytea_output = escape as the letters of the Fernet token itself.
     """
     how = ("--data-only", f"--table={CREDENTIALS}", "--file=-", str(dump))
     lines = iter(backup.run("pg_restore", *how, connected=False).splitlines())

@@ -40,7 +40,7 @@ def authorized_keys_path(state: State) -> Path:
 
 
 def ensure_host_key(state: State) -> asyncssh.SSHKey:
-    """The server's own key: made once, kept, so that the pinned one stays right."""
+    """The server's key, made once and kept, so that the pinned key stays valid."""
     path = host_key_path(state)
     if not path.exists():
         key = asyncssh.generate_private_key("ssh-ed25519", comment="BenchLab, this machine")
@@ -67,7 +67,7 @@ def authorize(state: State, public_key: str) -> None:
 
 
 def authorized(state: State) -> list[asyncssh.SSHKey]:
-    """The keys that may come in now; none as long as nobody was authorized."""
+    """The keys that may log in now; none while nobody is authorized."""
     path = authorized_keys_path(state)
     return list(asyncssh.read_public_key_list(path)) if path.exists() else []
 
@@ -89,7 +89,7 @@ class KeyOnly(asyncssh.SSHServer):
 
 
 def environment(state: State) -> dict[str, str]:
-    """Environment of a login: nothing of ours, above all no secrets."""
+    """Environment of a login, without any variable of ours, above all without secrets."""
     me = pwd.getpwuid(os.geteuid())
     return {
         "HOME": me.pw_dir,
@@ -102,7 +102,7 @@ def environment(state: State) -> dict[str, str]:
 
 
 class Pipes:
-    """The three pipes of one command. Ours to close: asyncio's own would kill the command with them."""
+    """The three pipes of a command. We close them ourselves: asyncio's would kill the command."""
 
     def __init__(self) -> None:
         self.their_stdin, self.stdin = os.pipe()
@@ -177,7 +177,7 @@ async def copy_in(channel: Any, writer: asyncio.StreamWriter, group: int) -> Non
 
 
 def deliver(group: int, name: str) -> None:
-    """An SSH signal name (TERM, KILL, ...) to the command's process group."""
+    """Send the signal of an SSH name (TERM, KILL, ...) to the command's process group."""
     number = getattr(signal, f"SIG{name}", None)
     if number is not None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -185,7 +185,7 @@ def deliver(group: int, name: str) -> None:
 
 
 async def serve_command(process: Any, state: State) -> None:
-    """One channel: run its command, carry its streams, tell how it ended."""
+    """Serve a channel: run its command, copy its streams, report its exit code."""
     if process.command is None:
         process.stderr.write(
             b"BenchLab's SSH server runs commands only; it has no shell to offer.\n"
@@ -220,7 +220,7 @@ async def start(command: str, pipes: Pipes, state: State) -> asyncio.subprocess.
 
 
 async def carry(process: Any, child: asyncio.subprocess.Process, pipes: Pipes) -> int:
-    """Streams both ways until the command has ended and its output is sent; returns its exit code."""
+    """Copy both ways until the command has ended and its output is sent; return its exit code."""
     ended = asyncio.Event()
     stdin = await writer_of(pipes.stdin)
     stdout, out = await reader_of(pipes.stdout)
@@ -229,7 +229,7 @@ async def carry(process: Any, child: asyncio.subprocess.Process, pipes: Pipes) -
     outgoing = asyncio.gather(
         copy_out(stdout, process.stdout, ended),
         copy_out(stderr, process.stderr, ended),
-        # a client that is gone: the command goes on, its output is lost
+        # The client is gone: the command goes on, its output is lost.
         return_exceptions=True,
     )
     outgoing.add_done_callback(lambda _: out.close())
@@ -271,7 +271,7 @@ async def serve(state: State, port: int) -> None:
 
 
 def main() -> None:
-    # What the clients of this server leave behind is not ours to wait for.
+    # Do not wait for processes that clients of this server left behind.
     asyncio.run(serve(State(Path(sys.argv[1])), int(sys.argv[2])))
 
 

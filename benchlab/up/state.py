@@ -50,7 +50,7 @@ class State:
 
     @property
     def running(self) -> Path:
-        """File in which the `up` that runs now tells of itself: pid, started, url."""
+        """File with pid, start time and URL of the running `up`."""
         return self.path / "up.json"
 
     @property
@@ -64,7 +64,7 @@ class State:
 
     @property
     def database(self) -> Path:
-        """File that names the place of our database when it is not in here."""
+        """File with the path of our database if that is outside the state directory."""
         return self.path / "database.json"
 
     @property
@@ -73,17 +73,17 @@ class State:
 
     @property
     def busy(self) -> Path:
-        """Lock of whoever makes or changes the directory, or runs its PostgreSQL; it names the holder."""
+        """Lock file for changing the directory or running its PostgreSQL; it names its holder."""
         return self.path / "busy.lock"
 
     @property
     def option(self) -> str:
-        """Words that a command needs so that it means this one; "" for the usual one."""
+        """Options that make a command use this state directory; "" for the usual one."""
         return "" if self.path == usual_state_path() else f" --state {shlex.quote(str(self.path))}"
 
     @property
     def tag(self) -> str:
-        """Short and unique to this directory, for names outside it."""
+        """A short tag, unique to this directory, for names outside it."""
         return hashlib.sha256(str(self.path).encode()).hexdigest()[:10]
 
     def create(self) -> None:
@@ -111,7 +111,7 @@ class State:
 
 
 def state_from_environment() -> State:
-    """That of this process's commands. Raises Trouble for a user who has neither it nor a home directory."""
+    """The state directory from the environment. Raises Trouble for a user with neither that nor a home directory."""
     try:
         return State(state_path())
     except RuntimeError:
@@ -163,7 +163,7 @@ def require_space(path: Path) -> None:
 def load_secrets(state: State) -> dict[str, str]:
     """SECRET_KEY, BENCHLAB_KEY (a Fernet key), REDIS_PASSWORD, MARKER: made once, kept with mode 0600.
 
-    Raises Trouble for a file that is damaged, and for one that is gone though there is what only it can open.
+    Raises Trouble for a damaged file, and for a missing one if there is data that only its keys can open.
     """
     path = state.path / "secrets.json"
     stored = read_json(path)
@@ -186,13 +186,13 @@ def load_secrets(state: State) -> dict[str, str]:
 
 
 def require_new(state: State) -> None:
-    """Raise Trouble when an earlier `up` was here: new secrets would not open what it stored, nor find it again."""
+    """Raise Trouble if an earlier `up` ran here: new secrets could neither open nor find what it stored."""
     elsewhere = read_json(state.database).get("place")
     own_key = os.environ.get("BENCHLAB_KEY") or os.environ.get("BENCHLAB_KEY_FILE")
     if elsewhere:
         lost = f"the database in {elsewhere} cannot be found again, nor its stored SSH keys be read"
     elif own_key:
-        # what is left in the file can be made anew
+        # The other values in the file can be made anew.
         return
     elif (state.path / "postgres").exists():
         lost = f"the SSH keys stored in the database in {state.path / 'postgres'} cannot be read"
@@ -207,7 +207,7 @@ def require_new(state: State) -> None:
 
 
 def marker(state: State) -> str:
-    """NAME=value, as it stands in an environment; "" where nothing was ever started, or nobody knows it any more."""
+    """NAME=value as in an environment; "" if nothing was ever started or the value is lost."""
     value = read_json(state.path / "secrets.json").get(MARKER)
     return f"{MARKER}={value}" if value else ""
 

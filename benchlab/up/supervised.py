@@ -13,7 +13,7 @@ from pathlib import Path
 from benchlab.up.procs import Identity, Owner, identify, spawn
 
 LONGEST_PAUSE_S = 30.0
-# alive for so long: the next death is a new story, the pauses begin at 1 s again
+# A service alive for so long starts with a pause of 1 s again when it dies.
 SETTLED_S = 60.0
 
 
@@ -33,15 +33,15 @@ class Recipe:
 
 @dataclass
 class Service:
-    """A recipe at work. `due` is when a dead one is started again (monotonic seconds)."""
+    """A running service; `due` is when a dead one is started again (monotonic seconds)."""
 
     recipe: Recipe
     log: Path
-    # file descriptor of what ends up in the log
+    # file descriptor of the pipe into its log
     output: int
     process: subprocess.Popen[bytes] | None = None
     identity: Identity | None = None
-    # bytes; what this process says comes after them
+    # bytes; the output of this process comes after them
     log_begins: int = 0
     born: float = 0.0
     deaths: int = 0
@@ -64,7 +64,7 @@ class Service:
         self.born, self.due = time.monotonic(), None
 
     def died(self) -> bool:
-        """True once per death; then `due` says when it starts again."""
+        """True once per death; `due` is then the time of the restart."""
         if self.process is None or self.process.poll() is None:
             return False
         now = time.monotonic()
@@ -90,12 +90,12 @@ def describe_end(code: int | None) -> str:
 
 
 def size(log: Path) -> int:
-    """Bytes that the log has by now; 0 if there is none."""
+    """Size of the log in bytes; 0 if there is none."""
     return log.stat().st_size if log.exists() else 0
 
 
 def since(log: Path, begins: int) -> str:
-    """Text that stands after so many bytes, 8 KiB at most; "" for none, or for a traceback, which is not for people."""
+    """The log after so many bytes, at most 8 KiB; "" if that is empty or a traceback, which is not for users."""
     try:
         with log.open("rb") as file:
             file.seek(begins)

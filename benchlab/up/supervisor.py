@@ -38,12 +38,12 @@ HELPERS = ("prepare", "first_run")
 
 
 class Stop(Exception):
-    """Somebody asked us to end."""
+    """Raised when somebody asks us to stop."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """Options that `up` was given."""
+    """The options of `up`."""
 
     host: str
     port: int
@@ -60,7 +60,7 @@ class Supervisor:
     wish: Wish
     services: dict[str, Service] = field(default_factory=dict)
     helpers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    # of each helper's log, where it begins
+    # offset at which each helper's part of the log begins
     begun: dict[str, int] = field(default_factory=dict)
     watched: set[signal.Signals] = field(default_factory=set)
     stopping: bool = False
@@ -70,7 +70,7 @@ class Supervisor:
         self.logs = Logs(self.state.logs, (*chain(*STOP_ORDER), *HELPERS))
 
     def run(self) -> int:
-        """Until told to stop. Raises Trouble when the start fails; leaves no process either way."""
+        """Run until asked to stop. Raises Trouble if the start fails; leaves no process either way."""
         # Under nohup SIGHUP is ignored; a blocked signal would reach us all the same.
         ignored = {s for s in STOPPERS if signal.getsignal(s) is signal.SIG_IGN} & {signal.SIGHUP}
         self.watched = (STOPPERS - ignored) | {signal.SIGCHLD}
@@ -90,7 +90,7 @@ class Supervisor:
 
     def start(self) -> None:
         begun = time.monotonic()
-        # Until the database is there and has its tables; other commands wait for that.
+        # Held until the database has its tables; other commands wait for that.
         with changing(self.state, self.pause):
             if ended := end_leftovers(self.state):
                 say(f"An earlier `up` crashed; stopped what it left running: {', '.join(ended)}")
@@ -115,7 +115,7 @@ class Supervisor:
         notify_systemd("READY=1", f"STATUS=Answers at {self.wish.url}")
 
     def start_stores(self) -> Mapping[str, str]:
-        """PostgreSQL and Valkey, unless the environment names others; returns the children's."""
+        """Start PostgreSQL and Valkey, unless the environment names others; return the environment of the children."""
         env = recipes.child_environment(self.state, self.wish.host)
         if not database.is_given("REDIS_URL"):
             recipe, env["REDIS_URL"] = recipes.valkey(self.state)
@@ -135,7 +135,7 @@ class Supervisor:
         return env
 
     def web_answers(self) -> bool:
-        """Raises Trouble when it answers, but with an error of its own."""
+        """True if the web server answers. Raises Trouble if it answers with an error of its own."""
         status = http_status(self.wish)
         if status >= 500:
             raise Trouble(f"The page answers with error {status}. {self.last_words('web')}")
@@ -151,7 +151,7 @@ class Supervisor:
     def help(
         self, name: str, argv: recipes.Argv, env: Mapping[str, str]
     ) -> subprocess.Popen[bytes]:
-        """A program that ends by itself: what it says is shown, what it complains of is logged."""
+        """Start a program that ends by itself; show its output and log its errors."""
         self.begun[name] = size(self.logs.path(name))
         process = spawn(argv, env, None, errors=self.logs.output(name), cwd="/")
         self.helpers[name] = process
@@ -159,7 +159,7 @@ class Supervisor:
         return process
 
     def finish(self, name: str, argv: recipes.Argv, env: Mapping[str, str]) -> None:
-        """Run a helper to its end. Raises Trouble with its last words."""
+        """Run a helper to its end. Raises Trouble with the end of its output."""
         process = self.help(name, argv, env)
         while process.poll() is None:
             self.pause(POLL_S)
@@ -182,13 +182,13 @@ class Supervisor:
             self.pause(POLL_S)
 
     def failure(self, what: str, name: str, code: int | None, begins: int) -> Trouble:
-        """Its own words alone where they say what to put right, as Trouble; else the end of its log."""
+        """The error of a failed program: its own message if that is a Trouble, else the end of its log."""
         log = self.logs.catch_up(name)
         log_text = since(log, begins) if code == Trouble.exit_code else ""
         return Trouble(log_text or f"{what} ({describe_end(code)}). {self.last_words(name)}")
 
     def last_words(self, name: str, lines: int = 8) -> str:
-        """The end of a program's log, and where that is."""
+        """The end of a program's log, and the log's path."""
         log = self.logs.catch_up(name)
         return f"The end of {log}:\n{tail(log, lines)}"
 
@@ -202,7 +202,7 @@ class Supervisor:
         self.hurried = True
 
     def revive(self) -> None:
-        """Say who died, and start again whose time has come."""
+        """Report dead services, and restart those that are due."""
         self.logs.revive()
         for name in [name for name, helper in self.helpers.items() if helper.poll() is not None]:
             if code := self.helpers.pop(name).returncode:
@@ -219,7 +219,7 @@ class Supervisor:
                 self.remember()
 
     def announce(self) -> None:
-        """Tell other terminals who and where we are."""
+        """Write down pid and URL for other terminals."""
         if me := identify("up", os.getpid()):
             write_json(self.state.running, {**me.as_json(), "url": self.wish.url})
 
@@ -233,7 +233,7 @@ class Supervisor:
         return [identity for identity in (*helpers, *identities) if identity]
 
     def stop(self) -> None:
-        """Everything, in order, what runs for us over SSH too; kills whoever does not listen."""
+        """Stop everything in order, also our SSH jobs; kill what does not end in time."""
         self.stopping = True
         notify_systemd("STOPPING=1")
         helpers = [identify(name, helper.pid) for name, helper in self.helpers.items()]
@@ -280,7 +280,7 @@ def say(text: str) -> None:
 
 
 def notify_systemd(*lines: str) -> None:
-    """Say NAME=value to the systemd that started us (sd_notify(3)), if one did."""
+    """Send NAME=value to the systemd that started us, if one did (sd_notify(3))."""
     if place := os.environ.get("NOTIFY_SOCKET"):
         address = f"\0{place[1:]}" if place.startswith("@") else place
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as speaker:

@@ -23,13 +23,13 @@ HOMES = ("/home", "/root", "/run/user")
 SECRETS = ("SECRET_KEY", "BENCHLAB_KEY", "DATABASE_URL", "REDIS_URL")
 # Seconds beyond those that `up` gives its children.
 MARGIN_S = 20
-# Whoever may not do anything else: also without root, by a user's own systemd.
+# Restrictions that a user's own systemd can apply without root, too.
 BY_ANYBODY = {
     "NoNewPrivileges": "yes",
     "LockPersonality": "yes",
     "RestrictRealtime": "yes",
     "RestrictSUIDSGID": "yes",
-    # Netlink tells the machine's addresses.
+    # Netlink is needed to read the machine's addresses.
     "RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6 AF_NETLINK",
     "SystemCallArchitectures": "native",
     "SystemCallErrorNumber": "EPERM",
@@ -86,17 +86,17 @@ def require_readable(user: str) -> None:
 
 
 def whole(wish: Wish) -> dict[str, str]:
-    """The one unit that runs `up`, by its file name."""
+    """The single unit that runs `up`, by file name."""
     up = (*program(), "up", "--host", wish.host, "--port", str(wish.port))
     stop_s = round(STOP_PATIENCE_S * len(STOP_ORDER)) + MARGIN_S
     service = {
-        # It says when the page answers; a first start makes a database before.
+        # `up` notifies systemd when the page answers; the first start creates a database before that.
         "Type": "notify",
         "NotifyAccess": "main",
         "TimeoutStartSec": "10min",
-        # `up` stops its children in order; what it leaves is killed.
+        # `up` stops its children in order; systemd kills the rest.
         "KillMode": "mixed",
-        # It starts a child again by itself.
+        # `up` restarts its children itself.
         "OOMPolicy": "continue",
         "ExecStart": command(up),
     }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mark of a restore that did not finish: the rows may be back, and disks in them be spare that are not any more.
+"""The mark of an unfinished restore, whose rows may call disks spare that no longer are.
 
-It is a table of the database itself: made before the first row comes, gone in the transaction that protects the disks.
-Nothing starts on a database that bears it.
+It is a table of the database itself, created before the first row and dropped in the transaction that protects the
+disks. Nothing starts on a database that has it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ def url(port: int, password: str) -> str:
 
 
 def config(directory: Path, port: int, password: str) -> str:
-    """Given on standard input: a password on the command line could be read by everybody."""
+    """The configuration, for standard input: anybody could read a password on the command line."""
     return f"""bind {LOOPBACK}
 port {port}
 requirepass {password}
@@ -26,7 +26,7 @@ maxmemory-policy noeviction
 
 
 def ready(port: int) -> bool:
-    """Does it answer? A reply to PING, also "NOAUTH", means that it is up; "LOADING" does not."""
+    """True if it answers. Any reply to PING, even "NOAUTH", means that it is up; "LOADING" does not."""
     try:
         with socket.create_connection((LOOPBACK, port), 0.5) as connection:
             connection.sendall(b"PING\r\n")

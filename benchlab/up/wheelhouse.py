@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wheelhouse DIR`: every wheel that this BenchLab needs on a machine like this one, for those without a network.
+"""`wheelhouse DIR`: every wheel that this BenchLab needs on a machine like this one, for machines without a network.
 
-Versions are those that are installed here; in a checkout each must have a hash of requirements.lock.
+The versions are the ones installed here; in a checkout each must have a hash in requirements.lock.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def wheelhouse(rest: list[str]) -> int:
 
 
 def fill(place: Path, scratch: Path) -> None:
-    """Download them; in a checkout build BenchLab's own wheel, too. Raises Trouble."""
+    """Download the wheels; in a checkout also build BenchLab's own. Raises Trouble."""
     pip = (*find_pip(scratch), "--python", sys.executable)
     download: Argv = (*pip, "download", "-q", "--no-deps", "--only-binary=:all:", "-d", place)
     lock = {} if INSTALLED else locked((ROOT / "requirements.lock").read_text())
@@ -60,7 +60,7 @@ def fill(place: Path, scratch: Path) -> None:
 
 
 def find_pip(scratch: Path) -> Argv:
-    """A pip that runs: of this environment, of the bootstrap, or one that uv gets. Raises Trouble."""
+    """A working pip: from this environment, from the bootstrap, or installed by uv. Raises Trouble."""
     for python in (Path(sys.executable), ROOT / ".bootstrap" / "bin" / "python"):
         if works([python, "-m", "pip", "--version"]):
             return (python, "-m", "pip")
@@ -81,7 +81,7 @@ def direct() -> list[str]:
 
 
 def needed(requirements: list[str]) -> dict[str, str]:
-    """Name and installed version of all that these lead to on this machine. Raises Trouble for what is missing."""
+    """Name and installed version of all dependencies on this machine. Raises Trouble if one is missing."""
     versions: dict[str, str] = {}
     extras: defaultdict[str, set[str]] = defaultdict(set)
     queue = [Requirement(line) for line in requirements if applies(Requirement(line), {""})]
@@ -103,7 +103,7 @@ def needed(requirements: list[str]) -> dict[str, str]:
 
 
 def applies(requirement: Requirement, extras: set[str]) -> bool:
-    """Is it wanted on this machine, with one of these extras?"""
+    """True if the requirement applies to this machine with one of these extras."""
     marker = requirement.marker
     return marker is None or any(marker.evaluate({"extra": extra}) for extra in extras)
 
