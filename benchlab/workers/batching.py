@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gathering of work: what comes while a thread works is done by that thread next, in one batch.
+"""Batching of work: items that arrive while a thread works are its next batch.
 
-For work that costs less for many than for each. What waits ends with the process: it must be made up for.
+This suits work that is cheaper for many items at once. Waiting items are lost when the process ends, so something else
+must repeat them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 
 class BatchedWork:
-    """`work` is done by one thread at a time, on all that has come until then; each once, in the order they came."""
+    """Calls `work` in one thread at a time with all items that have arrived, each once and in order."""
 
     def __init__(self, work: Callable[[Sequence[int]], None]) -> None:
         self._work = work
@@ -20,7 +21,7 @@ class BatchedWork:
         self._busy = False
 
     def add(self, pk: int) -> None:
-        """Returns when it is done, or at once where another thread is at it: that one does it next."""
+        """Return once the item is done, or at once if another thread is at work, which does it next."""
         with self._lock:
             self._came[pk] = None
             if self._busy:
@@ -30,7 +31,7 @@ class BatchedWork:
             try:
                 self._work(some)
             except BaseException:
-                # what came meanwhile goes with the next one that is added
+                # Items that arrived meanwhile go with the next one that is added.
                 self._busy = False
                 raise
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The worker's sign of life: when it last swept. Kept in Redis, which may forget it: the next sweep says it again."""
+"""The worker's sign of life: the time of its last sweep, kept in Redis. If lost, the next sweep restores it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def installation_key(name: str) -> str:
 
 @cache
 def client() -> redis.Redis:
-    """The process's own, which gives up after two seconds."""
+    """The process's Redis client, which gives up after two seconds."""
     redis_client: redis.Redis = redis.Redis.from_url(
         settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2
     )
@@ -28,7 +28,7 @@ def client() -> redis.Redis:
 
 
 def beat() -> None:
-    """Now. A broker that is away loses a sign of life, and must not stop the sweep."""
+    """Record a sign of life now. A broker that is away loses it, and must not stop the sweep."""
     try:
         client().set(installation_key(SWEPT), f"{time.time():.3f}", ex=KEPT_S)
     except redis.RedisError:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads of a worker, shared by teams: nobody's silent hosts, and nobody's large uploads, take the places of all.
+"""Threads of a worker, shared by teams, so that one team's silent hosts or large uploads cannot occupy all of them.
 
-A message is handed over at once and holds no thread of Celery's. Its work waits here, in this order: of a team that has
-nothing under way, what came of a result, of the team that has least under way, the oldest. What waits is lost with the
-process: it must be made up for (engine/sweeper.py, and the beat for uploads). A process that is told to end hands it
-over: it sends the messages again that asked for it.
+A message is handed over at once and holds no Celery thread. Its work waits here, ordered by: a team that has no work
+running, work that came from a result, the team with the least work running, age. Waiting work is lost with the process
+and must be repeated (engine/sweeper.py, and the beat for uploads). A process that is asked to end hands its work over:
+it sends the messages for it again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benchlab.workers.process_counters import counters
 
 log = logging.getLogger(__name__)
 
-# then a thread closes its connection to the database
+# After so long, an idle thread closes its connection to the database.
 IDLE_S = 60.0
 
 
@@ -43,9 +43,9 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """`do(pk)`, for the team that `team` knows by the same pk.
+    """A call of `do(pk)` for the team that `team(pk)` returns.
 
-    `task`: Celery's, which asks for it. `asked_at`: seconds since the epoch.
+    `task`: the Celery task that requests it. `asked_at`: seconds since the epoch.
     """
 
     do: Callable[[int], None]
@@ -56,7 +56,7 @@ class WorkItem:
 
     @property
     def key(self) -> tuple[int, int]:
-        """Equal for what would do the same."""
+        """A key that is equal for items that would do the same."""
         return id(self.team), self.pk
 
 
@@ -72,7 +72,7 @@ class ThreadShares:
 
 
 class FairQueue:
-    """Those of one process. `begin` starts the threads; until then all is done in place."""
+    """The queue of one process. `begin` starts the threads; until then work is done at once by the caller."""
 
     def __init__(self, name: str = "step", shares: ThreadShares | None = None) -> None:
         self._name, self.shares = name, shares or ThreadShares()
@@ -82,7 +82,7 @@ class FairQueue:
 
     def _reset_queues(self) -> None:
         self._number = itertools.count()
-        # Their team is not known yet
+        # Work whose team is not looked up yet
         self._new: deque[tuple[Priority, WorkItem]] = deque()
         self._lines: dict[tuple[Priority, int | None], deque[tuple[int, WorkItem]]] = {}
         # Of what was asked for
@@ -105,7 +105,7 @@ class FairQueue:
             thread.start()
 
     def drain(self) -> None:
-        """Begin nothing more, and have other workers do what waits."""
+        """Begin no more work, and hand the waiting work to other workers."""
         with self._changed:
             self._ended = True
             waiting = [work for _, work in self._new]
@@ -117,7 +117,7 @@ class FairQueue:
             messages.send_each(task, sorted({work.pk for work in waiting if work.task == task}))
 
     def end(self) -> None:
-        """Begin nothing more; what is under way is waited for."""
+        """Begin no more work, and wait for the work in progress."""
         threads, self._threads = self._threads, []
         with self._changed:
             self._ended = True
@@ -169,7 +169,7 @@ class FairQueue:
             kind, work, team = queued
             begun, outcome = time.time(), "done"
             try:
-                # as Celery does around a task
+                # Celery does the same around a task.
                 close_old_connections()
                 work.do(work.pk)
             except Error as error:

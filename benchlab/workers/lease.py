@@ -80,7 +80,10 @@ def lease(key: int, kind: Lock = Lock.LAYOUT) -> Iterator[bool]:
 
 
 class Workers:
-    """Those that live, as one of them sees it. For one thread, whose connection tells the others that this one does."""
+    """The live workers, as one of them sees them.
+
+    Used by one thread, whose connection shows the others that this worker is alive.
+    """
 
     def __init__(self) -> None:
         self._number = secrets.randbits(31)
@@ -88,7 +91,10 @@ class Workers:
         self._alive: set[int] | None = None
 
     def take_over_from_ended(self, take_over: Callable[[], None]) -> None:
-        """`take_over` what those had in hand that have ended since the last look; at the first look, all before us."""
+        """Call `take_over` if workers have ended since the last call, and always at the first call.
+
+        It takes over the work that they had in hand.
+        """
         with connection.cursor() as cursor:
             if connection.connection is not self._session:
                 cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [Lock.WORKER, self._number])

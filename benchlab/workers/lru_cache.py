@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that a process makes once and keeps, as many as it used last."""
+"""A cache of the values that a process used last."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class LruCache(Generic[V]):
-    """`make` by a key, as of functools.lru_cache; who has a value at hand can `put` it."""
+    """A cache like functools.lru_cache around `make`, into which a caller may also `put` a value."""
 
     def __init__(self, make: Callable[[int], V], most: int = 256) -> None:
         self._make, self._most = make, most
@@ -24,7 +24,7 @@ class LruCache(Generic[V]):
             if key in self._values:
                 self._values.move_to_end(key)
                 return self._values[key]
-        # two at a time may make it, and none waits for the other's query
+        # Two threads may make the same value, and neither waits for the other's query.
         value = self._make(key)
         self.store(key, value)
         return value

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages to workers: a task's name and an id. What is to be done is in the database, and lost ones are sent again.
 
-A task is named, not imported: whoever asks for work is imported by the task that does it.
+A task is named, not imported: the module that requests work is imported by the task that does it.
 """
 
 from __future__ import annotations

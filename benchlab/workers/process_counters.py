@@ -31,12 +31,12 @@ from benchlab.workers import beats
 # Valkey's keys, by beats.key
 COUNTS, PROCESSES, TIMES = "counts", "processes", "times"
 EVERY_S = 5.0
-# A process that has said nothing for so long is forgotten; the page says how old the others' words are.
+# A process is forgotten after so long without a report; the page shows the age of the others' reports.
 FORGOTTEN_S = 600.0
 # Upper bounds of the histograms' buckets, in seconds.
 BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 INFINITE = "+Inf"
-# of one process, whatever it is asked to count
+# limit of series in one process, whatever it is asked to count
 MOST_SERIES = 3000
 SUM = "sum"
 
@@ -87,7 +87,7 @@ class ProcessCounters:
         atexit.register(self.end)
 
     def end(self) -> None:
-        """Hand over the rest, and say no more that this process is alive."""
+        """Hand over the rest, and stop reporting that this process is alive."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -104,7 +104,10 @@ class ProcessCounters:
             self._stopped.wait(EVERY_S)
 
     def hand_over(self) -> None:
-        """Now, in one round trip. Raises redis.RedisError; what was not handed over waits for the next time."""
+        """Hand the counts over now, in one round trip.
+
+        Raises redis.RedisError; the counts then wait for the next time.
+        """
         with self._lock:
             counts, self._counts = self._counts, defaultdict(float)
         try:
@@ -128,19 +131,19 @@ class ProcessCounters:
 
 
 def identity() -> str:
-    """This process among all of the installation's."""
+    """A name that identifies this process within the installation."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def note_time(name: str) -> None:
-    """Something that happens seldom happened now, such as a backup. A broker that is away stops nobody."""
+    """Record the time of a rare event, such as a backup. A broker that is away is ignored."""
     with contextlib.suppress(redis.RedisError):
         beats.client().hset(beats.installation_key(TIMES), name, f"{time.time():.3f}")
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process, as it said of itself last."""
+    """A process by its own last report."""
 
     name: str
     role: str
@@ -150,7 +153,7 @@ class Process:
 
 
 def parse_counts(hash_fields: Mapping[Any, Any]) -> dict[Series, float]:
-    """Sums of all processes, of COUNTS as Valkey has it; what is no count of ours is left out."""
+    """Parse the sums of all processes from the COUNTS hash in Valkey; skip anything that is not ours."""
     sums: dict[Series, float] = {}
     for key, value in hash_fields.items():
         with contextlib.suppress(ValueError):
@@ -161,7 +164,7 @@ def parse_counts(hash_fields: Mapping[Any, Any]) -> dict[Series, float]:
 
 
 def parse_processes(hash_fields: Mapping[Any, Any]) -> list[Process]:
-    """Those that said something within FORGOTTEN_S, the last ones first, of PROCESSES as Valkey has it."""
+    """Parse the PROCESSES hash in Valkey: processes that reported within FORGOTTEN_S, the latest first."""
     parsed = []
     for name, value in hash_fields.items():
         with contextlib.suppress(ValueError, KeyError, TypeError):

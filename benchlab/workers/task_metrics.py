@@ -28,7 +28,7 @@ from benchlab.workers.process_counters import counters
 SENT_AT = "benchlab_sent_at"
 OUTCOMES = {"SUCCESS": "succeeded", "FAILURE": "failed", "RETRY": "retried"}
 
-# Of the task that runs in this thread, in seconds since the epoch: when its message was sent, when it began; 0: none.
+# Times of this thread's task in seconds since the epoch: its message was sent, it began; 0 if there is none.
 MESSAGE_SENT_AT: ContextVar[float] = ContextVar("task_sent", default=0.0)
 _begun: ContextVar[float] = ContextVar("task_begun", default=0.0)
 
@@ -40,7 +40,7 @@ def _stamp(headers: dict[str, Any] | None = None, **_: Any) -> None:
 
 
 def sent_at() -> float:
-    """Time at which the running task's message was sent, as Unix time; now, for one that nobody sent."""
+    """Unix time at which the running task's message was sent; now if there was no message."""
     return MESSAGE_SENT_AT.get() or time.time()
 
 
@@ -71,7 +71,7 @@ def _task_ended(task: Any = None, state: str | None = None, **_: Any) -> None:
 
 
 def _hosts_paused() -> float:
-    """Hosts that this process leaves alone for a while (agents/ssh/breaker.py)."""
+    """Number of hosts that this process avoids for a while (agents/ssh/breaker.py)."""
     now = time.monotonic()
     return sum(now < failure.until for failure in loop.pool.breaker.failures.copy().values())
 
