@@ -75,7 +75,7 @@ class Options:
 
 
 def run_tests(arguments: Sequence[str]) -> int:
-    """A profile, or what pytest's own arguments choose; 0 when nothing failed and something ran."""
+    """Run a profile, or what pytest's own arguments choose; 0 if something ran and nothing failed."""
     options = parse(arguments)
     required = os.environ.get(REQUIRED) == "required"
     if required or options.install:
@@ -93,7 +93,7 @@ def run_tests(arguments: Sequence[str]) -> int:
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """The command line; what is not ours is pytest's."""
+    """Parse the command line; unknown options are passed to pytest."""
     parser = argparse.ArgumentParser(
         "manage.py test",
         description="Run the tests; pytest's own arguments follow.",
@@ -132,24 +132,27 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def first_seed(profile: str) -> int:
-    """The environment's, else the profile's."""
+    """The first seed: from the environment, else from the profile."""
     return int(os.environ.get(SEED) or seed_of(profile))
 
 
 def only_drivers(words: Sequence[str]) -> bool:
-    """Every path that is named lies in tests/agents, whose tests need no store. Other words are options' values."""
+    """True if every named path lies in tests/agents, whose tests need no store.
+
+    Words that are not paths are values of options.
+    """
     places = [word for word in words if (ROOT / word.partition("::")[0]).exists()]
     return bool(places) and all(f"{place}/".startswith(f"{DRIVERS}/") for place in places)
 
 
 def report_killed_runs() -> None:
-    """Clear away what killed runs left, and print what that was."""
+    """Clear away the leftovers of killed runs, and print a list of them."""
     for line in (*guardian.take_said(), *leftovers.clear()):
         print(f"An earlier run was killed and had left: {line}. It is gone.", flush=True)
 
 
 def run_drivers(options: Options) -> int:
-    """tests/agents alone: no store is started for it, and its own pytest.toml holds."""
+    """Run tests/agents alone, without a store and with its own pytest.toml."""
     env = os.environ | seeded(options.profile, options.seed)
     argv = [sys.executable, "-m", "pytest", "-q", *options.words]
     return subprocess.run(argv, cwd=ROOT, env=env, stdin=subprocess.DEVNULL).returncode
@@ -161,7 +164,7 @@ def seeded(profile: str, seed: int) -> dict[str, str]:
 
 
 def run_profile(options: Options, required: bool) -> bool:
-    """Everything chosen, once; whether nothing failed and something ran."""
+    """Run everything chosen once; True if something ran and nothing failed."""
     print(f"Profile {options.profile}, seed {options.seed}", flush=True)
     begun = time.monotonic()
     results = run_round(options, groups(options.profile))
@@ -188,7 +191,7 @@ def print_closing_lines(results: Sequence[Result], options: Options) -> None:
 
 
 def explore(options: Options) -> bool:
-    """Rounds with new seeds until the time is over; whether nothing failed. The last round is cut short."""
+    """Run rounds with new seeds until the time is over, which cuts the last one short; True if nothing failed."""
     deadline = time.monotonic() + options.minutes * 60
     failed: list[tuple[Options, Result]] = []
     rounds = 0
@@ -222,7 +225,7 @@ def run_round(
                     results.append(run_group(title, arguments, env, deadline))
             if before:
                 results.append(report.earlier(before))
-        # Named: what a group would have drawn of its tests must not leave these out.
+        # Named explicitly, as the groups' random choice of tests must not leave these out.
         return report.excused(results, passing_again(results, environment, deadline))
 
 
@@ -234,7 +237,7 @@ def passing_again(
     More of them than a green run may have are not tried again.
     """
     failed = [case for result in results for case in result.cases if case.failed]
-    # A test whose tear-down failed, too, is two cases.
+    # A test whose tear-down failed as well counts as two cases.
     barred = {case.nodeid for case in failed if not case.second_chance}
     again = list(dict.fromkeys(case.nodeid for case in failed if case.nodeid not in barred))
     if not again:
@@ -258,9 +261,9 @@ def calls(options: Options, chosen: Sequence[Group]) -> Iterator[tuple[str, tupl
 
 @contextmanager
 def remembering(options: Options, env: dict[str, str]) -> Iterator[Mapping[str, float]]:
-    """A run of `full` notes what has passed; the next one of the same sources goes on behind it.
+    """Record the tests that pass in a run of `full`; the next run of the same sources skips them.
 
-    Yields what had passed: seconds by test.
+    Yields the seconds of each test that had passed before.
     """
     if options.profile != FULL or options.words:
         yield {}
@@ -280,7 +283,7 @@ def remembering(options: Options, env: dict[str, str]) -> Iterator[Mapping[str, 
 def run_group(
     title: str, arguments: Sequence[str], env: Mapping[str, str], deadline: float | None = None
 ) -> Result:
-    """One pytest call, stopped at the deadline. A crash in no test's name counts as one failure."""
+    """Run one pytest call, stopped at the deadline. A crash outside of a test counts as one failure."""
     print(f"\n=== {title}", flush=True)
     xml = Path(env["BENCHLAB_STATE"]) / "report.xml"
     xml.unlink(missing_ok=True)
@@ -300,16 +303,16 @@ def run_group(
 def run_pytest(
     argv: Sequence[str], env: Mapping[str, str], deadline: float | None = None
 ) -> int | None:
-    """Its exit code, or None where the deadline ended it. It dies with us.
+    """Run pytest; return its exit code, or None if the deadline ended it. It dies with us.
 
-    Where we are told to end it is told once, and stops its hosts before we go on.
+    If we are interrupted, we interrupt it once and wait until it has stopped its hosts.
     """
     process = subprocess.Popen(
         argv,
         cwd=ROOT,
         env=env,
         stdin=subprocess.DEVNULL,
-        # a terminal's Ctrl-C would reach it beside our word
+        # Otherwise the terminal's Ctrl-C would reach it in addition to our signal.
         start_new_session=True,
         preexec_fn=before_exec(signal.SIGTERM),
     )
@@ -369,7 +372,7 @@ def run_benchmarks(arguments: Sequence[str]) -> int:
 
 
 def _words_and_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Words before the first option, and all from there on: its value is no name of a benchmark."""
+    """The words before the first option, and the rest: an option's value is no name of a benchmark."""
     at = next(
         (n for n, argument in enumerate(arguments) if argument.startswith("-")), len(arguments)
     )

@@ -34,11 +34,11 @@ class Group:
     title: str
     marks: str
     processes: int = 1
-    # A process that has nothing left takes over from the others: long tests are known as such only once they run.
+    # An idle process takes tests from the others, as only running a test shows that it is long.
     spread: tuple[str, ...] = ("--dist", "worksteal")
-    # Folders of such tests: to collect all others too takes each process half a minute. () for everywhere.
+    # Folders with such tests, () for all: collecting all others as well takes each process half a minute.
     places: tuple[str, ...] = ()
-    # Folders that have none.
+    # Folders without such tests.
     ignored: tuple[str, ...] = ()
 
     def arguments(self) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class Group:
 def groups(profile: str) -> tuple[Group, ...]:
     """Groups that a profile runs, in this order."""
     cores = max(2, os.cpu_count() or 2)
-    # One more than there are cores: a good part of these tests waits, for a job, a worker or a server.
+    # One more than there are cores, as many of these tests wait for a job, a worker or a server.
     plain = Group(
         "without host or browser", _marks(PLAIN, profile), cores + 1, ignored=(RIG, BROWSER)
     )
@@ -67,7 +67,7 @@ def groups(profile: str) -> tuple[Group, ...]:
 
 
 def exploring(profile: str) -> tuple[Group, ...]:
-    """The same groups, without tests that a new seed does not change. What measures needs a quiet machine: not here."""
+    """The same groups without tests that a new seed does not change, and without those that need a quiet machine."""
     return tuple(
         # Every rig test is one of a drawn sample.
         group if group.title == "rig" else replace(group, marks=f"({group.marks}) and ({SEEDED})")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outlives a run of tests that is killed, and clears away what it left. Started by the run, in a session of its own.
+"""A process that outlives a killed test run and clears away its leftovers. The run starts it in its own session.
 
 It waits for its standard input to end: the kernel closes the other side, however the run ends.
 """
@@ -22,13 +22,13 @@ STORES_END_S = 3.0
 
 
 def said_file() -> Path:
-    """File of what guardians cleared, for the next run to say."""
+    """File that lists what guardians cleared, for the next run to report."""
     return cache_root() / "cleared-after-tests"
 
 
 @contextmanager
 def watching(env: dict[str, str]) -> Iterator[None]:
-    """Within the block a process waits for our end; it goes quietly when the block was left."""
+    """Have a guardian wait for our end within the block; it ends silently when the block is left."""
     argv = [sys.executable, "-m", "benchlab.testing.guardian"]
     own = {key: value for key, value in env.items() if key != leftovers.RUN}
     process = subprocess.Popen(argv, stdin=subprocess.PIPE, env=own, start_new_session=True)
@@ -40,7 +40,7 @@ def watching(env: dict[str, str]) -> Iterator[None]:
 
 
 def take_said() -> list[str]:
-    """Lines on what was cleared since somebody asked last."""
+    """Lines on what was cleared since the last call."""
     try:
         lines = said_file().read_text().splitlines()
         said_file().unlink()

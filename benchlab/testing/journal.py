@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Journal of the tests that passed in a night's run: a run that was interrupted goes on behind them.
+"""Journal of the tests that passed in a nightly run, so that an interrupted run can continue after them.
 
 One line a test, with its seconds, in a file of `.pytest_cache`, named for the sources: another commit, or another
 change to a tracked file, begins anew.
@@ -34,13 +34,13 @@ def open_for(root: Path, anew: bool = False) -> Path:
 
 
 def note(place: Path, test: str, seconds: float) -> None:
-    """One test (its node id) has passed, in so many seconds."""
+    """Record that a test (by node id) has passed in so many seconds."""
     with place.open("a") as file:
         file.write(f"{test}\t{seconds:.2f}\n")
 
 
 def read_journal(place: Path) -> dict[str, float]:
-    """Seconds by node id. A last line that was cut short is left out: its test runs again."""
+    """Seconds by node id. An incomplete last line is skipped: its test runs again."""
     try:
         text = place.read_text()
     except OSError:

@@ -37,7 +37,7 @@ def this_run() -> str:
 
 
 def runs(name: str) -> bool:
-    """True while the run of that name goes on; what is no name belongs to nobody that could have ended."""
+    """True while the run of that name goes on, and for anything that is not the name of a run."""
     pid, _, started = name.partition(".")
     return not (pid.isdigit() and started.isdigit()) or start_time(int(pid)) == int(started)
 
@@ -49,9 +49,9 @@ def own(place: Path, *elsewhere: Path) -> None:
 
 
 def clear(ended: str = "") -> list[str]:
-    """End and remove what dead runs left, and the one named by its own word; what that was, a line each.
+    """End and remove what dead runs left, and the run named `ended`; return a line for each thing.
 
-    One clears at a time on a machine, so that each thing is told once.
+    Only one process clears at a time on a machine, so that each thing is reported once.
     """
     with locked(cache_root() / "clearing.lock"):
         names = [f"host {name}" for name in _hosts()]
@@ -71,7 +71,10 @@ def _hosts() -> list[str]:
 
 
 def _remains(place: Path) -> Iterator[str]:
-    """Files of hosts whose maker was killed while it removed them: the record is gone, and with it the owner's name."""
+    """Remove the files of hosts whose maker was killed while it removed them.
+
+    The record that names their owner is already gone.
+    """
     for entry in sorted(place.glob("rig-*")) if place.is_dir() else ():
         made_by = re.fullmatch(r"rig-(\d+)-\d+(\.lock)?", entry.name)
         if not made_by or start_time(int(made_by[1])) is not None:
@@ -85,7 +88,7 @@ def _remains(place: Path) -> Iterator[str]:
 
 @contextmanager
 def hosts_in(place: Path) -> Iterator[None]:
-    """Practice hosts of this process are those in there."""
+    """Make this process use the practice hosts in that directory."""
     before = os.environ.get("BENCHLAB_HOSTS")
     os.environ["BENCHLAB_HOSTS"] = str(place)
     try:
@@ -97,12 +100,15 @@ def hosts_in(place: Path) -> Iterator[None]:
 
 
 def memory_place() -> Path:
-    """Directory of tests' practice hosts if there is room in memory: always the same one, so that they are found."""
+    """Directory of tests' practice hosts in memory: always the same, so that leftovers can be found."""
     return MEMORY / f"benchlab-hosts-{os.geteuid()}"
 
 
 def _processes(ended: str) -> list[Identity]:
-    """Ended ones of dead runs. Those that dropped their environment die with their parents, or with their host."""
+    """End and return the processes of dead runs.
+
+    Processes that dropped their environment die with their parents or their host.
+    """
     processes = [process for process in _carrying(ended) if process.pid != os.getpid()]
     end(processes, patience_s=5)
     return processes
@@ -150,7 +156,7 @@ def _owner(place: Path) -> dict[str, object]:
 
 
 def _remove(place: Path) -> Iterator[str]:
-    """The directory and those that go with it; what is mounted below is taken off first."""
+    """Remove the directory and those that belong to it, after unmounting what is mounted below."""
     elsewhere = _owner(place).get("with", [])
     for path in [*map(Path, elsewhere if isinstance(elsewhere, list) else []), place]:
         for mount in _mounted_below(path):
@@ -162,6 +168,6 @@ def _remove(place: Path) -> Iterator[str]:
 
 
 def _mounted_below(path: Path) -> list[str]:
-    """Mount points in there, the innermost first (proc(5): field 5 of mountinfo)."""
+    """Mount points below the directory, the innermost first (proc(5): field 5 of mountinfo)."""
     points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     return sorted((p for p in points if Path(p).is_relative_to(path)), reverse=True)

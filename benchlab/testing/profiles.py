@@ -20,7 +20,7 @@ QUICK, CI, FULL = "quick", "ci", "full"
 PROFILES = (QUICK, CI, FULL)
 # Two runs of one tree try the same inputs: quick and ci have this seed. `full` and `--explore` draw new ones.
 STORED_SEED = 20261127
-# Of what a property is tried with in a night, ci tries one in so many, and quick half as many; never fewer than these.
+# ci tries one in so many of the examples of a nightly run, quick half as many; never fewer than these.
 ONE_IN = 25
 FEWEST = 20
 
@@ -28,7 +28,7 @@ Case = TypeVar("Case", bound=Hashable)
 
 
 def profile() -> str:
-    """`quick` unless the environment says another. Raises ValueError for one that there is not."""
+    """The profile: `quick` unless the environment names another. Raises ValueError for an unknown one."""
     chosen = os.environ.get(PROFILE) or QUICK
     if chosen not in PROFILES:
         raise ValueError(f"{PROFILE}={chosen}: there are {', '.join(PROFILES)}")
@@ -43,7 +43,7 @@ def seed() -> int:
 
 
 def seed_of(profile: str) -> int:
-    """The stored seed, and for `full` a new one."""
+    """The fixed seed; for `full` a new one."""
     return new_seed() if profile == FULL else STORED_SEED
 
 
@@ -74,8 +74,8 @@ def drawn(
 ) -> list[Case]:
     """Some of the cases, in their order; all of them in `full`.
 
-    `quick` takes so many. `ci` takes, for each thing that a case `proves`, one that does, and so many `more`. The seed
-    draws among equals, so that exploration tries every case in time. `what` names the purpose.
+    `quick` takes so many. `ci` takes one case for each thing that cases `prove`, and so many `more`. The seed chooses
+    among equal cases, so that exploration tries every case in time. `what` names the purpose.
     """
     if profile() == FULL:
         return list(cases)
@@ -90,7 +90,7 @@ def drawn(
 def share(what: str, cases: Sequence[Case], one_in: int) -> list[Case]:
     """One in so many of the cases, in their order, drawn by the seed; all of them in `full`.
 
-    Where there are fewer than that, whether there is one depends on the seed: over as many seeds each is tried once.
+    With fewer cases than that, the seed decides whether there is one: over as many seeds each is tried once.
     """
     if profile() == FULL:
         return list(cases)
@@ -101,9 +101,9 @@ def share(what: str, cases: Sequence[Case], one_in: int) -> list[Case]:
 
 
 def dealt(what: str, cases: Iterable[Case], hands: Sequence[str]) -> dict[str, set[Case]]:
-    """Hand -> its cases: all of them in `full`, else each case is one hand's, which the seed draws.
+    """Hand -> its cases: all of them in `full`, else each case goes to one hand, which the seed draws.
 
-    For what may be proven in several ways, each of them alike: over some seeds every way has met every case.
+    This is for things that can be proven in several equal ways: over some seeds every way meets every case.
     """
     every = sorted(cases, key=repr)
     if profile() == FULL:
@@ -113,7 +113,7 @@ def dealt(what: str, cases: Iterable[Case], hands: Sequence[str]) -> dict[str, s
 
 
 def covering(cases: Sequence[Case], proves: Callable[[Case], Iterable[Hashable]]) -> list[Case]:
-    """Few cases that together prove all that any of them does: each time one that proves most of what is left."""
+    """A few cases that together prove all that any of them does (greedy set cover)."""
     unproven = {thing for case in cases for thing in proves(case)}
     chosen = []
     while unproven:

@@ -20,7 +20,7 @@ SLOWEST = 10
 LONGEST_REASON = 300
 # A long output is cut to its end: failures, reasons and commands fit into the last 40 lines.
 MOST_LINES = 36
-# A run with more flaky tests than that is red: something is wrong with the tests, or with what they test.
+# A run with more flaky tests than that fails: something is wrong with the tests or the code.
 MOST_FLAKY = 3
 # Property of a failed test in the JUnit report (tests/failures.py): timing is part of it, so it may run once more.
 SECOND_CHANCE = "second chance"
@@ -77,7 +77,7 @@ class Result:
 
 
 def read(path: Path) -> tuple[Count, tuple[Case, ...]]:
-    """Counts and times of a JUnit report; an error (a fixture that broke) is a failure, no report is one too."""
+    """Counts and times of a JUnit report. An error in a fixture or a missing report is a failure."""
     try:
         suites = list(ET.parse(path).getroot().iter("testsuite"))  # noqa: S314  # pytest's own report
     except (OSError, ET.ParseError):
@@ -107,14 +107,15 @@ def _case(element: ET.Element) -> Case:
 
 
 def _reason(element: ET.Element) -> str:
-    """One line of it, never empty."""
+    """One line of the reason, never empty."""
     words = " ".join((element.get("message") or element.tag).split())
     return words[:LONGEST_REASON]
 
 
 def earlier(seconds_by_test: Mapping[str, float]) -> Result:
-    """Result of all that had passed before a night's run went on: seconds by node id. The run's own time is none of
-    those.
+    """Result of the tests that had passed before a nightly run was resumed; `seconds` by node id.
+
+    Their time is not part of the run's own.
     """
     cases = tuple(_case_named(test, seconds) for test, seconds in seconds_by_test.items())
     return Result("before it was interrupted", 0.0, Count(passed=len(seconds_by_test)), cases)
@@ -136,7 +137,7 @@ def print_shares(results: Sequence[Result]) -> None:
 
 
 def excused(results: Sequence[Result], passed_again: Set[str]) -> list[Result]:
-    """The same results, in which the tests with these node ids are flaky and have passed."""
+    """The same results with the tests of these node ids marked as flaky and passed."""
     return [_excused(result, passed_again) for result in results]
 
 
@@ -152,7 +153,7 @@ def _excused(result: Result, passed_again: Set[str]) -> Result:
 def closing_lines(results: Sequence[Result], command: str) -> list[str]:
     """The last lines of a run: each flaky and each failed test, why it failed, and the command that repeats it.
 
-    `command` is the beginning of it, with profile and seed.
+    `command` is the beginning of that command, with profile and seed.
     """
     cases = [case for result in results for case in result.cases]
     lines = [f"FLAKY {case.nodeid}: {case.reason}" for case in cases if case.flaky]
@@ -162,7 +163,7 @@ def closing_lines(results: Sequence[Result], command: str) -> list[str]:
 
 
 def _failures(failed: Sequence[Case], command: str, used: int) -> list[str]:
-    """Three lines a test; where these are too many, three a file; where those are, one a file."""
+    """Three lines for each failed test; if those are too many, three and then one for each file."""
     lines = [line for case in failed for line in _failure(case, command)]
     if len(lines) + used <= MOST_LINES:
         return lines

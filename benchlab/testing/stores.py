@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Throw-away PostgreSQL and Valkey for a run of tests or benchmarks: made with it, gone with it."""
+"""Throw-away PostgreSQL and Valkey for a run of tests or benchmarks: started and removed with it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ TEMPLATE = "BENCHLAB_TEST_TEMPLATE"
 
 @contextmanager
 def stores() -> Iterator[Mapping[str, str]]:
-    """The environment of a test process: own PostgreSQL and Valkey, gone with the block."""
-    # What a shell starts in the background ignores SIGINT, and so would the pytest that is told to stop by it.
+    """Yield the environment of a test process with its own PostgreSQL and Valkey, removed after the block."""
+    # A background job of a shell ignores SIGINT, and pytest would inherit that although we stop it with SIGINT.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, interrupted)
     with tempfile.TemporaryDirectory(prefix=PLACES, ignore_cleanup_errors=True) as place:
@@ -40,9 +40,9 @@ def stores() -> Iterator[Mapping[str, str]]:
         state.create()
         own(state.path)
         env = database.base_environment(state)
-        # Else every process of the run compiles all that it imports: some seconds each, for hundreds of them.
+        # Otherwise each of hundreds of processes spends seconds on compiling what it imports.
         env.pop("PYTHONDONTWRITEBYTECODE", None)
-        # Of one database, and tests have many.
+        # The setting belongs to one database, and tests have many.
         env["BENCHLAB_AUDIT_HEAD"] = ""
         env["ALLOWED_HOSTS"] = "localhost,127.0.0.1,[::1],testserver"
         env.update(hosts_in_memory())
@@ -51,10 +51,9 @@ def stores() -> Iterator[Mapping[str, str]]:
 
 
 def hosts_in_memory() -> dict[str, str]:
-    """Environment that has practice hosts keep their disks in memory if there is room: each fsync of a guest is one
-    here.
+    """Environment that keeps practice hosts' disks in memory if there is room, as each guest fsync is one here.
 
-    What a guest synced outlives its power loss there too.
+    Data that a guest synced survives the guest's power loss there, too.
     """
     try:
         room = shutil.disk_usage(MEMORY).free
@@ -66,7 +65,7 @@ def hosts_in_memory() -> dict[str, str]:
 
 
 def interrupted(number: int, frame: object) -> None:
-    """Unwinds, so that the stores are stopped and the directory removed."""
+    """Raise KeyboardInterrupt, so that the stores are stopped and the directory is removed."""
     raise KeyboardInterrupt
 
 
@@ -82,12 +81,12 @@ def sql(state: State, env: dict[str, str]) -> Iterator[None]:
         with database.served(cluster, throw_away=True):
             yield
     finally:
-        # outside `state` when nobody else may read that place
+        # The cluster lies outside `state` if other users may not read that.
         shutil.rmtree(cluster.data.parent, ignore_errors=True)
 
 
 def migrated_template(env: Mapping[str, str]) -> dict[str, str]:
-    """Environment of processes that copy one migrated database. To migrate theirs takes each of them seven seconds."""
+    """Environment of processes that copy one migrated database, as migrating takes each of them seven seconds."""
     if database.is_given("DATABASE_URL"):
         return dict(env)
     url = urlsplit(env["DATABASE_URL"])
