@@ -38,7 +38,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class DiskGroup:
-    """Those of one use of a layer. `more` and `fewer`: acts that change their number; None where there is none."""
+    """Disks of one use of a layer. `more` and `fewer`: edits that change their number; None where there is none."""
 
     use: str
     says: str
@@ -55,7 +55,7 @@ class DiskGroup:
 
     @property
     def size_range(self) -> str:
-        """Their size, where they are drawn as marks."""
+        """Sizes of the disks, for groups that are drawn as marks."""
         sizes = dict.fromkeys(slot.size for slot in self.slots if slot.size)
         return " to ".join((*list(sizes)[:1], *list(sizes)[1:][-1:]))
 
@@ -71,7 +71,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class LayerLevel:
-    """A layer with all that is beneath it. `at`: from 0. `risers`: disks of its own beside what it stands on."""
+    """Layer with all that is beneath it. `at`: from 0. `risers`: its own disks beside the volume that it stands on."""
 
     at: int
     label: str
@@ -131,7 +131,7 @@ def _layer_level(
 
 
 def _css(driver: Layer[Any]) -> str:
-    """The colour of its edge: a file system, a cache, a setting, or any other volume."""
+    """CSS class that colours the layer's edge: a file system, a cache, a setting, or any other volume."""
     if driver.PROVIDES == "mount":
         return "k-fs"
     if driver.PROVIDES == "same":
@@ -152,7 +152,7 @@ def _gap_position(stack: Stack, at: int) -> str:
 
 
 def option_summary(driver: Layer[Any], options: Mapping[str, Any]) -> list[str]:
-    """Its options in short: what differs from the default first, then what says something anyway."""
+    """Options in short: first those that differ from the default, then those that are worth showing anyway."""
     changed: list[str] = []
     rest: list[str] = []
     for spec in dataclasses.fields(driver.Options):
@@ -178,7 +178,7 @@ def _option_text(spec: dataclasses.Field[Any], value: Any) -> str:
 def _disk_groups(
     stack: Stack, at: int, driver: Layer[Any], looked: Inspection
 ) -> Iterator[DiskGroup]:
-    """Those that it takes, and those that it must take and has not."""
+    """Groups of disks that the layer takes, and those that it must take but has not."""
     groups_by_use = {group["use"]: group for group in stack[at].get("devices", ())}
     below = gives_below(stack[:at])
     main = main_use(driver)

@@ -47,7 +47,7 @@ class UsableSize:
 
 
 def layer_rows(looked: Inspection) -> list[LayerRow]:
-    """The top layer first, the disks last; only of what can be made."""
+    """Rows of the layers that can be made, the top layer first and the disks last."""
     placed = _possible_layers(looked)
     layers = [_layer_row(layer) for layer in reversed(placed)]
     return [*layers, *_disk_rows(placed)]
@@ -80,7 +80,7 @@ def _disk_rows(placed: tuple[Placed, ...]) -> Iterator[LayerRow]:
 
 
 def full_stripe(gives: Target) -> str:
-    """ "256 KiB (4 × 64 KiB)"; "" where there is none."""
+    """Text such as "256 KiB (4 × 64 KiB)"; "" where there is no full stripe."""
     if not gives.stripe_unit or gives.stripe_count < 2:
         return ""
     whole = gives.stripe_unit * gives.stripe_count
@@ -88,7 +88,7 @@ def full_stripe(gives: Target) -> str:
 
 
 def alignment(layer: Placed) -> Alignment:
-    """Against the full stripe of what is below; empty where there is none, or nobody can tell."""
+    """Alignment to the full stripe of what is below; empty where there is none, or nobody can tell."""
     below = layer.target
     full = below.stripe_unit * below.stripe_count
     if not full or below.stripe_count < 2:
@@ -109,7 +109,7 @@ def alignment(layer: Placed) -> Alignment:
 
 
 def _grain(layer: Placed) -> int:
-    """Bytes that it moves at once, where an option says so; 0 where none does."""
+    """Bytes that the layer moves at once, if an option says so; otherwise 0."""
     specs = dataclasses.fields(registry.layer(layer.spec.kind).Options)
     grains = (_option_value(layer, spec) for spec in specs if spec.metadata.get("grain"))
     return next((value for value in grains if value), 0)
@@ -158,7 +158,7 @@ def layer_facts(looked: Inspection, number: int) -> list[tuple[str, str]]:
 
 
 def usable_size(looked: Inspection) -> UsableSize | None:
-    """None where nothing can be built, or its size is not known."""
+    """Usable size of the stack; None where nothing can be built, or its size is not known."""
     if not looked.valid or not (gives := looked.reckoned.placed[-1].gives).size:
         return None
     data, beside = set[Claim](), Counter[str]()

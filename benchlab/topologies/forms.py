@@ -71,7 +71,7 @@ class LayerForms:
 
     @property
     def shown_disks(self) -> list[DisksForm]:
-        """Uses that it must have disks for, or has some for."""
+        """Uses for which the layer must have disks, or has some."""
         return [form for form in self.disks if form not in self.further_disks]
 
     @property
@@ -126,14 +126,14 @@ def from_post(post: QueryDict) -> list[LayerForms]:
 
 
 def typed_as_data(layer: LayerForms) -> dict[str, Any]:
-    """Content of its fields, as a browser would send it."""
+    """Content of the layer's fields, as a browser would send it."""
     fields = [field for form in (layer.options, *layer.disks) for field in form]
     values = {field.html_name: field.value() for field in fields}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def bind_form(layer: LayerForms) -> LayerForms:
-    """The same to be validated: of a form that nobody submitted, with what stands in it."""
+    """Bind the layer's forms for validation. Forms that nobody submitted are bound to their content."""
     if layer.options.is_bound:
         return layer
     return LayerForms(layer.number, layer.kind, data=typed_as_data(layer))

@@ -33,7 +33,7 @@ class HostShape:
 
     @property
     def wants(self) -> dict[str, int]:
-        """Role -> how many disks."""
+        """Number of disks by role."""
         return required_disks(self.stack)
 
 
@@ -65,7 +65,7 @@ def host_shapes(
 ) -> list[HostShape]:
     """All shapes, those that fit first; [] where no disk is spare.
 
-    `like`: the disks that several hosts have in common, by which it is told which role is which.
+    `like`: the disks that several hosts have in common; they decide which role is which.
     """
     if not any(n > 0 for n in spares.values()):
         return []

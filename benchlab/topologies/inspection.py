@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stack as it is looked at while it is built: what is wrong, what is missing on top, what it comes to. Pure."""
+"""Inspection of a stack while it is built: what is wrong, what is missing on top, and its computed sizes. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ Stack = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """`wrong`: who stands on what; where that is right, what cannot be made (`unmade`).
+    """Result of an inspection.
+
+    `wrong`: layers that cannot stand on what is below them; where all can, those that cannot be made (`unmade`).
 
     `missing`: nothing is wrong so far, and a layer on top is missing.
     """
@@ -39,7 +41,10 @@ class Inspection:
 
     @property
     def score(self) -> int:
-        """The less, the better; 0: it can be built. Who stands on what counts most, what is missing on top least."""
+        """Score, the lower the better; 0 if the stack can be built.
+
+        Layers on a wrong base count most, a missing top layer least.
+        """
         return (2 if self.unmade else 4 * len(self.wrong)) + bool(self.missing)
 
     def trouble_at(self, layer: int) -> ChainFault | None:
@@ -48,7 +53,7 @@ class Inspection:
 
 
 def inspect_stack(stack: Stack, shelf: DiskSupply) -> Inspection:
-    """Findings on a stack: whether its layers can stand on each other; and where they can, whether they can be made."""
+    """Inspect a stack: whether its layers can stand on each other and, if they can, whether they can be made."""
     specs = specs_of(stack)
     troubles = list(chain.troubles(specs))
     missing = next((trouble for trouble in troubles if trouble.unfinished), None)

@@ -14,7 +14,7 @@ AS_BUILT, RESYNC = "", "resync"
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """After `stage` stages have begun; `growing`: while the kernel works on the last one (0: the first resync)."""
+    """Moment after `stage` stages have begun; `growing` while the kernel works on the last one (0: the first resync)."""
 
     stage: int = 0
     growing: bool = False
@@ -28,24 +28,24 @@ class Moment:
 
     @property
     def phrase(self) -> str:
-        """ "after growth 1"; empty as built."""
+        """Phrase such as "after growth 1"; empty as built."""
         if not self.stage:
             return "during the first resync" if self.growing else ""
         return f"{'during' if self.growing else 'after'} growth {self.stage}"
 
     @property
     def grown(self) -> int:
-        """Stages whose space is there: what grows has its old size until the kernel is through."""
+        """Number of stages whose space is there: a layer that grows has its old size until the kernel is through."""
         return max(0, self.stage - self.growing)
 
     @property
     def time_order(self) -> tuple[int, bool]:
-        """Sorts by time."""
+        """Key to sort moments by time."""
         return self.stage, not self.growing
 
 
 def parse_moment(code: str) -> Moment:
-    """Raises ValueError for what no run has."""
+    """Parse the moment of a run. Raises ValueError for one that no run has."""
     if code in (AS_BUILT, RESYNC):
         return Moment(0, code == RESYNC)
     if not (match := CODE.fullmatch(code)):

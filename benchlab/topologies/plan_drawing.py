@@ -115,7 +115,7 @@ class _Canvas:
 
 
 def draw_plan(plan: StackPlan, facts: HostFacts | None = None) -> Drawing:
-    """`facts` say the disks' serials; without them the identity stands there."""
+    """Draw the plan. `facts` provide the disks' serials; without them the identity stands there."""
     groups = _disk_groups(plan)
     lefts, rights = _group_positions(groups, len(plan.layers))
     canvas, serials = _Canvas(), _serials(groups, facts)
@@ -165,7 +165,7 @@ def _disk_groups(plan: StackPlan) -> list[DiskGroup]:
 
 
 def _group_positions(groups: Sequence[DiskGroup], layers: int) -> tuple[list[int], list[int]]:
-    """The left end of each group, and the right end of each layer."""
+    """Left end of each group, and right end of each layer."""
     lefts: list[int] = []
     rights: list[int] = []
     x = MARGIN
@@ -189,7 +189,7 @@ def _draw_target(canvas: _Canvas, plan: StackPlan, right: int) -> int:
 
 
 def _draw_layer(canvas: _Canvas, layer: Placed, right: int, y: int) -> int:
-    """The pieces that it makes above it, then itself; the y of its foot."""
+    """Draw the pieces that the layer makes, then the layer itself. Return the y of its foot."""
     if pieces := _made_pieces(layer):
         y = _draw_pieces(canvas, pieces, right, y)
     driver = registry.layer(layer.spec.kind)
@@ -203,7 +203,7 @@ def _draw_layer(canvas: _Canvas, layer: Placed, right: int, y: int) -> int:
 
 
 def _made_pieces(layer: Placed) -> list[tuple[str, Part]]:
-    """Partitions and the like; not what it was given itself, and hands on."""
+    """Pieces that the layer makes itself, such as partitions; not those that it was given and hands on."""
     below = layer.target
     nodes_below = {claim.node for disks in below.devices.values() for claim in disks} | {
         below.volume

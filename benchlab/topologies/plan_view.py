@@ -57,7 +57,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """A run of commands. With `says` they are one block for each of several devices, and are shown on demand."""
+    """Consecutive commands. With `says` they are one block for each of several devices, and are shown on demand."""
 
     rows: tuple[Command, ...]
     # the block in general words
@@ -74,7 +74,7 @@ class Chapter:
 
 
 class LostDisk(NamedTuple):
-    """A disk that is destroyed: on which host, and which layouts take it."""
+    """Disk that is destroyed, with its host and the layouts that take it."""
 
     host: str
     disk: Destroyed
@@ -83,8 +83,10 @@ class LostDisk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """`down`: what is taken down afterwards, in words: its commands are made from what is there then. `script`: all of
-    it for a shell.
+    """Plan as a page shows it.
+
+    `down`: what is taken down afterwards, in words; its commands are made from what is there then. `script`: all of it
+    for a shell.
 
     `before_runs`: what is set before each run, in words; each run has one of these.
     """
@@ -99,14 +101,14 @@ class PlanView:
 
     @property
     def mark_counts(self) -> list[tuple[Command, int]]:
-        """A command of each mark that there is, and how many have it."""
+        """One command of each mark that occurs, with the number of commands that have it."""
         commands = {row.mark: row for row in reversed(self.commands)}
         counts = Counter(row.mark for row in self.commands)
         return [(commands[mark], counts[mark]) for mark in MARKS if mark in commands]
 
 
 def view_plan(plan: StackPlan, facts: HostFacts | None) -> PlanView:
-    """`facts`: those that the plan was made from; None when they are gone, which hides no disk.
+    """View of a plan. `facts`: those that the plan was made from; None when they are gone, which hides no disk.
 
     Raises AgentError for a plan with a layer that there is no driver for any more.
     """
@@ -127,7 +129,7 @@ def view_plan(plan: StackPlan, facts: HostFacts | None) -> PlanView:
 
 
 def _before_runs(plan: StackPlan) -> str:
-    """ "set the I/O scheduler of sda, sdb to none / mq-deadline"."""
+    """Words such as "set the I/O scheduler of sda, sdb to none / mq-deadline"."""
     if not plan.swept.each:
         return ""
     nodes = ", ".join(claim.node.removeprefix("/dev/") for claim in plan.claims)
@@ -193,7 +195,7 @@ def _unknown_disk(claim: Claim) -> Destroyed:
 
 
 def plan_commands(steps: Iterable[Step]) -> list[Command]:
-    """The first step that claims a disk destroys what was on it; the later ones meet only what we made ourselves."""
+    """Marked commands. The first step that claims a disk destroys what was on it; later ones meet only our own data."""
     lost: set[str] = set()
     rows = []
     for step in steps:
@@ -205,7 +207,7 @@ def plan_commands(steps: Iterable[Step]) -> list[Command]:
 
 
 def fold_commands(rows: Sequence[Command]) -> list[Commands]:
-    """The same commands in the same order, repetitions for one device after the other as one."""
+    """Fold commands that repeat for one device after the other into one. The order stays."""
     blocks: list[Commands] = []
     # the rows from `start` to `at` are shown as they are
     start = at = 0
@@ -223,7 +225,7 @@ def fold_commands(rows: Sequence[Command]) -> list[Commands]:
 
 
 def _repeats(rows: Sequence[Command], at: int) -> tuple[int, int]:
-    """Length of the block that begins here, and how often it comes: the one that covers most, the shortest of those."""
+    """Length and repetitions of the block that begins here: the one that covers most, the shortest of those."""
     best = (1, 1)
     for length in range(1, MAX_BLOCK + 1):
         block = rows[at : at + length]
@@ -263,7 +265,7 @@ def is_agreed(typed: str, expected: str) -> bool:
 
 
 def agreement_error(typed: str, expected: str) -> str:
-    """Fault in what was typed in the place of `wanted`, for the page that asks for it."""
+    """Error for a typed phrase that is not `wanted`, for the page that asks for it."""
     typed_match, expected_match = (
         PHRASE.fullmatch(_normalize_spaces(typed)),
         PHRASE.fullmatch(_normalize_spaces(expected)),
@@ -286,7 +288,7 @@ def _normalize_spaces(text: str) -> str:
 
 
 def merge_lost_disks(lost: Iterable[LostDisk]) -> list[LostDisk]:
-    """Each disk once, with all that take it."""
+    """Merge the entries of each disk into one that names all layouts that take it."""
     merged: dict[tuple[str, str], LostDisk] = {}
     for entry in lost:
         previous = merged.get((entry.host, entry.disk.identity), entry._replace(layouts=()))

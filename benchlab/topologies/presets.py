@@ -34,12 +34,12 @@ class Preset:
 
     @property
     def wants(self) -> dict[str, int]:
-        """Role -> how many disks, those of the stages too."""
+        """Number of disks by role, including those of the stages."""
         return required_disks((*self.stack, *self.stages))
 
     @property
     def disk_count(self) -> int:
-        """Number of its many disks; 0: it does not stretch."""
+        """Number of disks in the group that stretches; 0 if none does."""
         many = _stretched_group(self)
         return many["count"] if many else 0
 
@@ -73,7 +73,7 @@ def with_disk_count(preset: Preset, count: int) -> Preset:
 
 
 def _stretched_group(preset: Preset) -> dict[str, Any] | None:
-    """Its entry of several disks; None: it does not stretch."""
+    """Entry of the group of disks that stretches; None if none does."""
     groups = (
         group
         for layer in preset.stack

@@ -42,7 +42,7 @@ class Fault:
 
 
 def find_faults(stack: Stack, shelf: DiskSupply, looked: Inspection | None = None) -> list[Fault]:
-    """All that is wrong, each with what would mend it; else what is missing on top; [] where it can be built."""
+    """All faults, each with its remedies; else what is missing on top; [] where the stack can be built."""
     now = looked or inspect_stack(stack, shelf)
     troubles = now.wrong or ((now.missing,) if now.missing and stack else ())
     return [
@@ -58,7 +58,7 @@ def _sentence(text: str) -> str:
 def _remedies(
     stack: Stack, trouble: ChainFault, now: Inspection, shelf: DiskSupply
 ) -> tuple[Remedy, ...]:
-    """Those that help most first; of equal ones in the order in which a person would try them."""
+    """Remedies that help most first; equal ones in the order in which a person would try them."""
     tried: list[tuple[int, int, Remedy]] = []
     # By word, of those after which nothing is wrong: more of them need not be tried
     enough = Counter[str]()
@@ -103,7 +103,7 @@ def _move_remedies(stack: Stack, at: int) -> Iterator[Remedy]:
 
 
 def _count_remedies(stack: Stack, at: int) -> Iterator[Remedy]:
-    """Other numbers of disks, the nearest first."""
+    """Remedies by another number of disks, the nearest number first."""
     driver, groups = registry.layer(stack[at]["kind"]), _groups_by_use(stack[at])
     below = gives_below(stack[:at])
     for use, means in driver.USES.items():
@@ -134,7 +134,7 @@ def _groups_by_use(entry: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _option_remedies(stack: Stack, at: int) -> Iterator[Remedy]:
-    """Options back to what they are by default, then their other choices."""
+    """Remedies that set options to their defaults, then those that set their other choices."""
     entry = stack[at]
     driver = registry.layer(entry["kind"])
     given_options = entry.get("options", {})
@@ -169,7 +169,7 @@ def _plain_first() -> list[tuple[str, Layer[Any]]]:
 
 
 def _exchange_remedies(stack: Stack, at: int) -> Iterator[Remedy]:
-    """Another layer on the same disks."""
+    """Remedies by another layer on the same disks."""
     current = registry.layer(stack[at]["kind"])
     for kind, driver in _plain_first():
         if driver is not current and main_use(current) and main_use(driver):

@@ -21,7 +21,7 @@ TEARDOWN_HEAD = """
 
 
 def plan_script(plan: StackPlan, erased: Iterable[str]) -> str:
-    """`erased`: nodes of the disks. "" where there is nothing to do."""
+    """Shell script of the plan; "" where there is nothing to do. `erased`: nodes of the disks."""
     if not plan.steps:
         return ""
     warning = WARNING.format(disks=", ".join(erased) or "no disk")

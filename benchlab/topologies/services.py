@@ -38,7 +38,7 @@ def create_topology(
     measure_resync: bool = False,
     on_degraded: str = OnDegraded.STOP,
 ) -> Topology:
-    """Raises ValidationError naming the layer or stage and what is wrong."""
+    """Create a topology. Raises ValidationError that names the layer or stage and what is wrong."""
     topology = Topology(team=team, created_by_id=user.pk if user else None)
     return change_topology(
         topology,
@@ -61,7 +61,7 @@ def change_topology(
     measure_resync: bool = False,
     on_degraded: str = OnDegraded.STOP,
 ) -> Topology:
-    """Raises ValidationError naming the layer or stage and what is wrong; then nothing was stored."""
+    """Change a topology. Raises ValidationError that names the layer or stage and what is wrong, and stores nothing."""
     topology.name, topology.description, topology.stack = name, description, checked_stack(stack)
     topology.stages = checked_stages(topology.stack, stages)
     if measure_resync and not any(

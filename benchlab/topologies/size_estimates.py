@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computed sizes, stripes and alignment of layers before anything is built, and why a layer cannot be. Pure.
 
-The drivers' own plans reckon, on an example host that has the disks of a shelf.
+The drivers' own plans compute them, on an example host that has the disks of a supply.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ GOOD_COUNTS = (4, 2, 1)
 
 @dataclass(frozen=True, slots=True)
 class DiskSupply:
-    """Disks to reckon with: those that a host has spare, by role; where they end, or with no host, example disks."""
+    """Disks to compute with: those that a host has spare, by role; where they end, or without a host, example disks."""
 
     host: str = ""
     there: Mapping[str, Sequence[Disk]] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Role -> how many are spare."""
+        """Number of spare disks by role."""
         return {role: len(disks) for role, disks in self.there.items()}
 
     @property
     def main_role(self) -> str:
-        """The role of the disks that there are most of."""
+        """Role that has the most disks."""
         return spare_roles(self.counts).main if any(self.counts.values()) else "hdd"
 
     @property
     def slow_role(self) -> str:
-        """The role that is put behind a cache."""
+        """Role of the disks to put behind a cache."""
         return (
             spare_roles(self.counts).base if any(self.counts.values()) else ""
         ) or self.main_role
 
     @property
     def fast_role(self) -> str:
-        """The role that a cache or a log is of."""
+        """Role of the disks for a cache or a log."""
         return (spare_roles(self.counts).cache if any(self.counts.values()) else "") or "ssd"
 
     def take_disks(self, role: str, count: int) -> list[Disk]:
@@ -74,21 +74,21 @@ class DiskSupply:
 
 @dataclass(frozen=True, slots=True)
 class SizeEstimate:
-    """The layers as far up as they can be made. `error`: why `layer` (from 1) cannot; "" where all can."""
+    """Layers as far up as they can be made. `error`: why `layer` (from 1) cannot be made; "" where all can."""
 
     placed: tuple[Placed, ...] = ()
     error: str = ""
     layer: int = 0
 
     def claims_of(self, number: int, use: str) -> tuple[Claim, ...]:
-        """Those that a layer (from 1) takes for a use."""
+        """Disks that a layer (from 1) takes for a use."""
         if number > len(self.placed):
             return ()
         return self.placed[number - 1].target.devices.get(use, ())
 
 
 def estimate_sizes(specs: Sequence[LayerSpec], shelf: DiskSupply) -> SizeEstimate:
-    """Whatever stands on what: a layer that nothing is below gives its own error."""
+    """Estimate sizes without checking what stands on what: a layer with nothing below it reports its own error."""
     counts = Counter[str]()
     for group in chain.from_iterable(spec.devices for spec in specs):
         counts[group.role] += group.count
@@ -145,7 +145,7 @@ def _single_layer(driver: Layer[Any], kind: str, main: str, count: int) -> Layer
 
 
 def needs_options(kind: str) -> bool:
-    """True when it cannot be made as it comes, on whatever it stands: a person says something first (tuning)."""
+    """True if the layer cannot be made with its defaults on anything: a person sets options first (tuning)."""
     return _needs_options(kind, (registry.layer(kind).Options,))
 
 
@@ -168,7 +168,7 @@ def _example_layer(kind: str) -> LayerSpec:
 
 
 def plainness(driver: Layer[Any]) -> tuple[int, int, str]:
-    """Sorts by how much there is to say of a layer: one that takes a disk, then one of many options, last a cache."""
+    """Key to sort layers by simplicity: first one that takes a disk, then one of many options, last a cache."""
     needed = sum(means.least > 0 for means in driver.USES.values())
     return max(needed, 1), len(dataclasses.fields(driver.Options)), driver.LABEL.lower()
 

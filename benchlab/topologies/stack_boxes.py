@@ -49,7 +49,7 @@ def _box(entry: Mapping[str, Any]) -> Box:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A stage, to be drawn beside the stack."""
+    """Stage to draw beside the stack."""
 
     label: str
     layer: int
@@ -75,7 +75,7 @@ def _growth(kind: str, stage: Mapping[str, Any]) -> Growth:
 
 
 def option_words(kind: type[Any], options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Name and value as people write it, of each option that says something."""
+    """Name and value, as people write them, of each option that is worth showing."""
     return tuple(
         (name, _option_text(name, value, kind))
         for name, value in options.items()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Acts of the builder's buttons on a stack: add, remove, move, exchange a layer, set its disks or an option. Pure.
+"""Edits by the builder's buttons on a stack: add, remove, move, exchange a layer, set its disks or an option. Pure.
 
 A stack is a list of {"kind", "options", "devices"}, bottom up; its counts may be text, as somebody typed them. The
-disks stay at the bottom: whatever comes to stand on nothing takes those that lay there.
+disks stay at the bottom: a layer that comes to stand on nothing takes the disks that lay there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_NUMBER = 999
 
 @dataclass(frozen=True, slots=True)
 class StackEdit:
-    """`at`: the layer, from 0 at the bottom; of one that is added, where it comes to lie."""
+    """Edit of a stack. `at`: the layer, from 0 at the bottom; for a layer that is added, its new position."""
 
     word: str
     at: int
@@ -45,7 +45,7 @@ class StackEdit:
 
 
 def parse_edit(text: str, layers: int) -> StackEdit | None:
-    """The act of a button of a stack with so many layers; None for what is none."""
+    """Parse the edit that a button sent for a stack with so many layers; None if it is no valid edit."""
     word, _, rest = text.partition(" ")
     kinds = EDIT_ARGUMENTS.get(word)
     words = rest.split(" ", len(kinds)) if kinds is not None else []
@@ -86,7 +86,7 @@ def order_after(act: StackEdit, layers: int) -> list[int | None]:
 
 
 def apply_edit(act: StackEdit, stack: Sequence[Entry], shelf: DiskSupply) -> list[dict[str, Any]]:
-    """The stack afterwards."""
+    """Return the stack after the edit."""
     layers = [dict(entry) for entry in stack]
     if act.word == "disks":
         return _with_count(layers, act.at, *act.more, shelf=shelf)
@@ -114,7 +114,7 @@ def gives_below(stack: Sequence[Entry]) -> str:
 
 
 def parse_count(typed: Any) -> int:
-    """A count of disks, as somebody typed it; 0 for what is none."""
+    """Parse a count of disks as somebody typed it; 0 if it is none."""
     return _parse_argument(int, str(typed).strip()) or 0
 
 
@@ -173,7 +173,7 @@ def _with_count(
 
 
 def _with_option(entry: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
-    """A button sends text: truth and numbers are made of it here, the rest by the form."""
+    """Set an option. A button sends text: booleans and numbers are converted here, all else by the form."""
     specs = {spec.name: spec for spec in dataclasses.fields(_driver(entry).Options)}
     if name not in specs:
         return entry
@@ -185,7 +185,7 @@ def _with_option(entry: dict[str, Any], name: str, value: Any) -> dict[str, Any]
 
 
 def _exchange_layer(entry: Entry, kind: str) -> dict[str, Any]:
-    """Another layer in its place, with the disks of its main use."""
+    """Replace the layer by another one with the disks of its main use."""
     old, new = main_use(_driver(entry)), main_use(registry.layer(kind))
     had = _disk_group(entry, old) if old and new else None
     groups = [{**had, "use": new}] if had else []
@@ -223,7 +223,7 @@ def _with_bottom_disks(
 
 
 def _without_moved_disks(before: Sequence[Entry], entry: dict[str, Any]) -> dict[str, Any]:
-    """The layer that gave its disks away."""
+    """The layer without the disks that it gave away."""
     was = _lowest(before)
     if was is None or before[was] != entry:
         return entry

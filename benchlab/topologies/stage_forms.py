@@ -88,7 +88,7 @@ class StageForms:
             del self.during.fields["during"]
 
     def is_valid(self) -> bool:
-        # Every one, also after one that is wrong: all that is wrong is said at once.
+        # Validate every form, even after one with errors, to show all errors at once.
         results = [part.is_valid() for part in (self.options, self.during, *self.disks)]
         return all(results)
 
