@@ -27,7 +27,7 @@ from benchlab.runs import transitions
 from benchlab.runs.models import Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 
-# Does one thing, and says in how many seconds to look again; None: there is nothing left to do.
+# An act does one thing and returns the seconds until the next look; None if there is nothing left to do.
 Action = Callable[[StepRows, Any], float | None]
 Actions = Mapping[type, Action]
 
@@ -57,7 +57,7 @@ def discard(rows: StepRows, decided: Discard) -> None:
 
 
 def begin_teardown(rows: StepRows, decided: BeginTeardown) -> float:
-    """Raises Moved where it did its work, and got more of it since that was decided (engine/added_repeats.py)."""
+    """Begin the teardown. Raises Moved if the layout got more runs since that was decided (engine/added_repeats.py)."""
     checked = partial(_check_no_queued_runs, rows.layout)
     transitions.begin_teardown(
         rows.layout,

@@ -28,7 +28,7 @@ from benchlab.topologies import moments
 
 # host, topology
 SetUp = tuple[int, int]
-# What a repeat has of its own, or gets with the layout that it runs on.
+# Fields that are a repeat's own, or that it gets with the layout that it runs on.
 OWN_FIELDS = ("id", "repeat", "visit", "position")
 
 
@@ -66,7 +66,7 @@ def add_repeats(
 
 
 def _runs_to_repeat(campaign: Campaign, like: Collection[int]) -> dict[SetUp, list[Run]]:
-    """One run of each point that is wanted, by set-up, in the order in which they ran."""
+    """One run of each requested point, by set-up, in the order in which they ran."""
     if not like:
         raise CommandError("No run was named whose point is to be repeated.")
     runs = list(campaign.runs.filter(pk__in=set(like)).order_by("position"))
@@ -100,7 +100,7 @@ def _create_runs(place: _LastPlace, points: dict[SetUp, list[Run]], repeats: int
 
 
 def _wake_layouts(campaign: Campaign, layouts: Collection[Layout]) -> None:
-    """New drafts are planned, and a layout that stands is told of its runs."""
+    """Have new drafts planned, and notify a layout that stands of its runs."""
     if any(row.phase == LayoutPhase.DRAFT and row.planned_at is None for row in layouts):
         commands.request_plans(campaign)
     commands.wake_layouts(*[row.pk for row in layouts if row.phase != LayoutPhase.DRAFT])
@@ -127,7 +127,7 @@ def _layouts(campaign: Campaign, points: dict[SetUp, list[Run]]) -> dict[SetUp, 
 
 
 def _open_build(builds: Sequence[Layout], points: Sequence[Run]) -> Layout | None:
-    """The last build that takes these runs. None: it has to be built once more."""
+    """The last build that takes these runs; None if the set-up has to be built once more."""
     if any(moments.parse_moment(run.stage).growing for run in points):
         return None
     return next(filter(takes_runs, builds), None)

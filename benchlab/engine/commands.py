@@ -18,22 +18,22 @@ from benchlab.runs.verdict import Verdict
 from benchlab.workers import messages
 
 STEP, PLAN = "benchlab.engine.tasks.step_layout", "benchlab.engine.tasks.plan_layout"
-# A plan that has not come by then is asked for again: a host's facts take seconds
+# Request a plan again if it has not come by then: reading a host's facts takes seconds.
 PLAN_AGAIN_S = 60.0
 
 
 class CommandError(Exception):
-    """It cannot be done now; the text says why."""
+    """The request cannot be carried out now; the text says why."""
 
 
 def wake_layouts(*layout_ids: int) -> None:
-    """Ask a worker to look, once the transaction is committed. Lost messages are the sweeper's business."""
+    """Ask a worker to look, once the transaction is committed. The sweeper sends lost messages again."""
 
     messages.after_commit(STEP, layout_ids)
 
 
 def check_runnable(campaign: Campaign) -> None:
-    """Raises CommandError for results that were measured elsewhere, and for what is archived."""
+    """Refuse results that were measured elsewhere, and archived campaigns. Raises CommandError."""
     if campaign.source:
         raise CommandError("It was measured elsewhere: nothing of it can be run from here.")
     if campaign.archived_at:
@@ -41,7 +41,10 @@ def check_runnable(campaign: Campaign) -> None:
 
 
 def lock_campaign(pk: int) -> Campaign:
-    """Until the transaction ends nobody archives or deletes it, nor asks anything else of it. Raises CommandError."""
+    """Lock the campaign until the transaction ends against deletion, archiving and other requests.
+
+    Raises CommandError.
+    """
     row = Campaign.objects.select_for_update().filter(pk=pk).first()
     if row is None:
         raise CommandError("It was deleted in the meantime.")
@@ -96,7 +99,7 @@ def start_campaign(campaign: Campaign, confirmed: Mapping[int, str], by: str = "
 
 
 def pause_campaign(campaign: Campaign) -> None:
-    """No further run is started; the running one ends as it will, and its layout stays."""
+    """Start no further run. The running one ends by itself, and its layout stays."""
     check_runnable(campaign)
     _update_and_wake(campaign, paused_at=timezone.now())
 
@@ -186,7 +189,7 @@ def _layout_for_retry(run: Run, old: Layout) -> Layout:
 
 
 def copy_as_draft(old: Layout, *, position: int, visit: int) -> Layout:
-    """A draft of the same layout, which is planned and agreed to like the first."""
+    """Copy the layout as a draft, which is planned and agreed to like the first."""
     return Layout.objects.create(
         campaign=old.campaign,
         host=old.host,
@@ -203,7 +206,7 @@ def copy_as_draft(old: Layout, *, position: int, visit: int) -> Layout:
 
 
 def retry_teardown(layout: Layout) -> None:
-    """A person looked at a stuck layout: try to take it down once more. Raises CommandError when it is not stuck."""
+    """Try again to take a stuck layout down, after a person looked at it. Raises CommandError if it is not stuck."""
     if layout.phase != LayoutPhase.STUCK:
         raise CommandError(f"{layout.name} is not stuck, it is {layout.phase}.")
     try:
@@ -221,7 +224,7 @@ def retry_teardown(layout: Layout) -> None:
 
 @transaction.atomic
 def report_manual_step(layout: Layout, key: str, who: str) -> None:
-    """A person says that what the layout waits for is done; the engine looks whether it is so.
+    """Record that a person reports the awaited step as done; the engine checks it.
 
     `key`: Layout.person_key as the person saw it. Raises CommandError when that wait is over.
     """
@@ -229,7 +232,7 @@ def report_manual_step(layout: Layout, key: str, who: str) -> None:
     if not row.needs_person or row.person_said_at or row.person_key != key:
         raise CommandError(f"{row.name} does not wait for that any more; look again.")
     now = timezone.now()
-    # Nobody asked the host while the person was at it: its silence counts from here.
+    # The host was not polled while the person worked on it: its silence counts from here.
     transitions.store_fields(
         row, person_said_at=now, person_trouble="", seen_at=now, next_step_at=None
     )

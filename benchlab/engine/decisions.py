@@ -16,7 +16,7 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Look again in so many seconds. `note`: the trouble that is told meanwhile; None: it stays."""
+    """Look again in so many seconds. `note`: the trouble to show meanwhile; None: it stays."""
 
     seconds: float
     note: str | None = None
@@ -38,22 +38,22 @@ class Discard:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Plan anew, compare with what was confirmed, apply, look again: up to a layer that only a person can make."""
+    """Plan anew, compare with the confirmed plan, apply and check again: up to a layer that only a person can make."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckManualStep:
-    """Somebody says that it is done: look whether it is so, then build on."""
+    """Check a manual step that somebody reported as done, then build on."""
 
 
 @dataclass(frozen=True, slots=True)
 class RollBackBuild:
-    """A build that was cut off: nobody knows how far it came, blank disks are sure."""
+    """Roll back an interrupted build: nobody knows how far it came, and only blank disks are certain."""
 
 
 @dataclass(frozen=True, slots=True)
 class BeginTeardown:
-    """Leave the way down only."""
+    """Begin the teardown: from here on nothing else is possible."""
 
     outcome: Outcome
     reason: Reason | str = ""
@@ -62,12 +62,12 @@ class BeginTeardown:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Cancelled: stop what runs, keep its output, and leave the way down only."""
+    """Stop what runs after a cancellation, keep its output, and begin the teardown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportProgress:
-    """Tell how far the kernel is, start nothing: the campaign is paused."""
+    """Report the kernel's progress and start nothing: the campaign is paused."""
 
     seconds: float
 
@@ -84,7 +84,7 @@ class GrowStage:
 
 @dataclass(frozen=True, slots=True)
 class SettleStage:
-    """Look whether the kernel is through; then the upper layers follow."""
+    """Check whether the kernel is through; then the upper layers follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +105,12 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class CheckOverdue:
-    """It takes longer than expected: is its layout still in order? It goes on either way."""
+    """Check the layout of a run that takes longer than expected. The run goes on either way."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopTool:
-    """The session is over and the tool hangs: stop its processes, and go on as ever."""
+    """Stop the processes of a tool that hangs after its session is over, and go on as usual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class RetryRun:
 
 @dataclass(frozen=True, slots=True)
 class CollectOutput:
-    """Output first, then figures, then the verdict."""
+    """Collect the output, then the figures, then the verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +135,14 @@ class EndAttempt:
 
 @dataclass(frozen=True, slots=True)
 class TakeDown:
-    """Top first, ours only, and prove that the disks are blank. `nothing`: no command of it ever began."""
+    """Take our layers down, the top one first, and prove that the disks are blank. `nothing`: no command ever began."""
 
     nothing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RetryTeardown:
-    """A try to take it down failed: so many seconds later there is another one."""
+    """Try again in so many seconds after a teardown that failed."""
 
     seconds: float
     text: str
@@ -150,7 +150,7 @@ class RetryTeardown:
 
 @dataclass(frozen=True, slots=True)
 class MarkStuck:
-    """It cannot be taken down: its host stays locked until a person looked."""
+    """Mark a layout that cannot be taken down: its host stays locked until a person has looked."""
 
     text: str
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A topology planned against a host by one reading of its facts, without a campaign: nothing is done, nor kept."""
+"""A topology planned against a host by one reading of its facts, without a campaign. Nothing is executed or stored."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ NOTHING = MissingPrograms((), ())
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The plan, or with `error` why there is none. Its names carry layout number 0, which no layout has."""
+    """The plan, or the reason why there is none in `error`. Its names carry layout number 0, which no layout has."""
 
     name: str
-    # the facts that it was made from
+    # the facts that the plan was made from
     snapshot: FactSnapshot | None = None
     plan: PlanView | None = None
     fingerprint: str = ""

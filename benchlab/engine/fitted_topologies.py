@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topologies sized to hosts' spare disks, each planned against their last facts: nothing is done, nor kept."""
+"""Topologies sized to hosts' spare disks, each planned against their last facts. Nothing is executed or stored."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def fit_topologies(places: Sequence[tuple[Host, Sequence[Device]]]) -> list[Fitt
 
 
 def common_disks(places: Iterable[tuple[Host, Iterable[Device]]]) -> Counter[str]:
-    """Role -> how many spare disks of it every host has."""
+    """Number of spare disks of each role that every host has."""
     counts = (Counter(device.role for device in _spare_devices(devices)) for _, devices in places)
     return reduce(and_, counts)
 
@@ -126,7 +126,7 @@ def _missing_disks(shape: host_shapes.HostShape, capacities: Sequence[HostCapaci
 
 
 def _missing_on_host(slug: str, capacity: HostCapacity, like: Mapping[str, int]) -> str:
-    """Words for what a host lacks for a shape that they cannot have in common; "" where it could have it by itself."""
+    """Words for what a host lacks for a shape that the hosts cannot share; "" where it could have it by itself."""
     alone = {shape.slug: shape.lacks for shape in host_shapes.host_shapes(capacity.role_counts)}
     theirs = {
         shape.slug: shape.lacks for shape in host_shapes.host_shapes(capacity.role_counts, like)
@@ -185,7 +185,7 @@ def _stack_key(stack: Sequence[Mapping[str, Any]]) -> str:
 
 
 def find_or_create_topology(fitting: FittedTopology, user: Any) -> Topology:
-    """The team's topology of that stack, made where there is none. Raises ValidationError."""
+    """The team's topology of that stack, created if there is none. Raises ValidationError."""
     topology = fitting.topology
     assert topology is not None, "what a host lacks the disks for is not offered"
     if topology.pk and topology.pk > 0:

@@ -43,7 +43,7 @@ def build_job(attempt: Attempt, layout: Layout, trusted: TrustOptions | None = N
 def with_user(
     work: Job, kind: str, built: Any, target: Target, layout: Layout, facts: HostFacts
 ) -> Job:
-    """The job as a user of its own is to run it where that may be; else with the reason why root does."""
+    """Run the job as a user of its own where that is possible; otherwise record the reason why root runs it."""
     why = why_root(kind, built, target, layout, facts)
     programs = registry.named_programs(kind, built)
     return replace(

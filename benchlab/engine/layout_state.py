@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One layout as a step finds it: values only, loaded once, frozen. What is decided, is decided by this alone."""
+"""The state of one layout at the beginning of a step: values only, loaded once, frozen.
+
+Decisions rest on nothing else.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class CurrentAttempt:
     # since it was started
     running_s: float = 0.0
     timeout_s: float = 0.0
-    # 0: nobody knows
+    # 0 if unknown
     expected_s: float = 0.0
     # since its layout was looked at while it runs, or since it was started
     looked_s: float = 0.0
@@ -42,7 +45,7 @@ class LayoutState:
 
     phase: LayoutPhase
     outcome: Outcome | str = ""
-    # What people wish.
+    # Requests of people.
     cancelled: bool = False
     paused: bool = False
     # While it waits for its host: a layout, or a visit, of its campaign comes first there and is not down and proven
@@ -61,12 +64,12 @@ class LayoutState:
     followed: int = 0
     settled: bool = False
     current: CurrentAttempt | None = None
-    # what a poll of the current attempt has just told
+    # the answer of the latest poll of the current attempt
     polled: State | None = None
     # or that it is over, perhaps, and its output cannot be had
     not_fetched: bool = False
     # Its host's silence so far, and how long one is borne.
     silent_s: float = 0.0
     lost_after_s: float = 900.0
-    # why the last step did not get on
+    # why the last step made no progress
     trouble: str = ""

@@ -45,7 +45,7 @@ class _Part:
         return [before + field.attname for field in self.fields]
 
     def to_model(self, values: Sequence[Any]) -> Model | None:
-        """None: it belongs to none. A column that is not read is asked for when somebody wants it, as ever."""
+        """Build the model; None if the row has none. A column that is not read is queried on access, as usual."""
         read = [_convert(field, value) for field, value in zip(self.fields, values, strict=True)]
         names = [field.attname for field in self.fields]
         if values[names.index(self.model._meta.pk.attname)] is None:
@@ -150,7 +150,7 @@ def load_rows(layout_id: int) -> StepRows:
 
 
 def load_state(rows: StepRows) -> LayoutState:
-    """Before the answer, if there is one, was read."""
+    """Load the state as it is before the answer of a poll, if there is one, is read."""
     layout, attempt = rows.layout, rows.attempt
     waiting = layout.phase == LayoutPhase.WAITING and not layout.cancelled_at
     counts = layout.phase in (LayoutPhase.PROVISIONING, LayoutPhase.TEARING_DOWN)

@@ -82,8 +82,10 @@ def create_campaign(
 
 
 def _check_not_deleted(topologies: Sequence[Topology], workloads: Sequence[Workload]) -> None:
-    """Whoever deletes one waits for the runs that refer to it by now, or was faster. One query. Raises
-    ValidationError."""
+    """Check that no row was deleted meanwhile. Raises ValidationError.
+
+    Whoever deletes a row waits for the runs that refer to it by now, or was faster. This makes one query.
+    """
     rows = {**_by_key(topologies), **_by_key(workloads)}
     present = _existing(Topology.objects.all(), topologies).union(
         _existing(Workload.objects.all(), workloads), all=True

@@ -52,7 +52,7 @@ def find_orphans(host: Host, snapshot: FactSnapshot) -> list[Orphan]:
 def _orphan_names(
     facts: HostFacts, names: blocks.LayoutNames
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each name that is an orphan's, with what carries it."""
+    """Names of the orphans, each with what carries it."""
     texts_by_name: dict[str, list[str]] = defaultdict(list)
     for block in blocks.walk_blocks(blocks.device_trees(facts, names)):
         if block.orphan:
@@ -135,7 +135,7 @@ def tear_down_orphan(layout: Layout, snapshot: int | None) -> None:
         raise CommandError(
             f"Name the facts of {layout.host} you saw: what is left is listed with them."
         )
-    # a reading that finds the same is no newer row
+    # A reading with equal facts adds no row.
     if latest.pk != snapshot:
         raise CommandError(
             f"{layout.host} has changed since: look at what is left of {layout.name} now."

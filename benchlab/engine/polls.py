@@ -22,7 +22,7 @@ from benchlab.workers import messages
 from benchlab.workers.fair_queue import Priority, WorkItem, host_queue
 from benchlab.workers.lru_cache import LruCache
 
-# an answer that nobody took by then is asked for anew
+# An answer that nobody took by then is requested again.
 STALE_S = 30.0
 # polls a second that tell of nothing but that it goes on: of a crowd each is asked less often
 POLLS_PER_SECOND = 15
@@ -60,7 +60,7 @@ class PollAnswer:
 
 
 class Polls:
-    """Those of one process, by layout."""
+    """Polls of one process, by layout."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -77,7 +77,7 @@ class Polls:
         host_queue.begin()
 
     def drain(self) -> None:
-        """Have other workers do the steps that wait here, and ask anew what is asked here."""
+        """Leave the steps that wait here, and the polls, to other workers."""
         self.drained = True
         host_queue.drain()
         with self._lock:
@@ -85,7 +85,7 @@ class Polls:
         messages.send_each(STEP, layout_ids)
 
     def stop_serving(self) -> None:
-        """No more steps; those that are under way are waited for."""
+        """Start no more steps, and wait for those that are under way."""
         self._step, self.drained = None, False
         host_queue.end()
 
@@ -98,11 +98,14 @@ class Polls:
         self._put_step(layout_id, Priority.FOLLOW_UP)
 
     def has_backlog(self, team: int | None) -> bool:
-        """Results wait to be taken up: what else this team has to do has time until they are."""
+        """True if results wait to be processed: all else that this team has to do can wait for them."""
         return host_queue.crowded(team)
 
     def queue_step(self, layout_id: int, at: float = 0.0) -> bool:
-        """Step it in its team's turn; asked for `at`, 0 is now. False: nobody serves, so whoever asks does it."""
+        """Queue a step in its team's turn, requested at `at` (0: now).
+
+        False if nobody serves: the caller then does it.
+        """
         if self.serves:
             self._put_step(layout_id, Priority.MESSAGE, at)
         return self.serves
@@ -119,7 +122,7 @@ class Polls:
         return max(wished, len(self._pending) / POLLS_PER_SECOND) if self.serves else wished
 
     def submit_poll(self, layout_id: int, request: PollRequest, shell: Shell) -> bool:
-        """True when the answer is here. Otherwise it comes, and then the layout is stepped."""
+        """True when the answer is here. Otherwise its arrival has the layout stepped."""
         with self._lock:
             if layout_id in self._came:
                 return True

@@ -34,8 +34,9 @@ def release_phrase(layout: Layout) -> str:
 def release_host(
     layout: Layout, typed: str, user: AbstractBaseUser | AnonymousUser
 ) -> list[Device]:
-    """End a stuck layout as it is. Every disk of it that is not proven blank by a look at the host now is no longer
-    spare: nothing is built on it until a person marks it again. Those disks are returned.
+    """End a stuck layout as it is. Return its disks that a look at the host now does not prove blank.
+
+    They are no longer spare: nothing is built on one until a person marks it again.
 
     Raises CommandError when it is not stuck, or something else was typed.
     """
@@ -62,7 +63,7 @@ def release_host(
 
 
 def request_release(layout: Layout, typed: str, user: AbstractBaseUser | AnonymousUser) -> HostTask:
-    """Have a worker do it, for it looks at the host first. Raises CommandError like `release`."""
+    """Have a worker release the host, for it looks at the host first. Raises CommandError like `release_host`."""
     _check_agreed(layout, typed)
     return host_tasks.request_task(layout.host, "release", user, layout=layout.pk, typed=typed)
 
@@ -83,7 +84,7 @@ def perform_release(
 
 
 def touched_devices(layout: Layout) -> QuerySet[Device]:
-    """Those that the layout has touched, or may have."""
+    """Devices that the layout has touched, or may have."""
     return layout.host.devices.filter(identity__in=_unproven_disks(layout, None))
 
 
@@ -95,7 +96,7 @@ def _check_agreed(layout: Layout, typed: str) -> None:
 
 
 def _current_facts(layout: Layout) -> HostFacts | None:
-    """None: the host does not answer, which may be why it is released."""
+    """Facts of the host; None if it does not answer, which may be why it is released."""
     try:
         return discovery.facts_of(discovery.read_facts(layout.host))
     except AgentError:
@@ -103,11 +104,11 @@ def _current_facts(layout: Layout) -> HostFacts | None:
 
 
 def _unproven_disks(layout: Layout, facts: HostFacts | None) -> set[str]:
-    """Identities of the layout's disks of which nobody can say that they are blank."""
+    """Identities of the layout's disks that are not known to be blank."""
     try:
         claims = planning.begun_plan(layout, facts).claims
     except AgentError:
-        # the stored plan cannot be read: what was logged has to do
+        # The stored plan cannot be read, so the log of commands has to do.
         return set[str]().union(*planning.touched_disks(layout))
     return {claim.identity for claim in claims if not _is_proven_blank(claim, facts)}
 

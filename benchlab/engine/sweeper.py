@@ -28,7 +28,7 @@ from benchlab.workers.lease import Workers
 log = logging.getLogger(__name__)
 
 PERIOD_S = 1.0
-# a message that was not taken by then is sent again
+# A message that no worker took by then is sent again.
 STEP_AGAIN_S = 10.0
 # sweeps: their query has no index, and nobody waits for a lost one by the second
 PLAN_SWEEP_INTERVAL = 10
@@ -68,7 +68,7 @@ class Sweeper(threading.Thread):
 
 
 def sweep_once(*, plans: bool = True) -> list[int]:
-    """Send each layout that is due to a worker; which those were.
+    """Send each layout that is due to a worker; return which those were.
 
     A broker that fails once is asked no more in this round: what is left is due again by itself.
     """
@@ -131,7 +131,7 @@ def claim_due(ids: Iterable[int], seconds: float) -> list[int]:
 
 def _locked(rows: QuerySet[Layout]) -> set[int]:
     """Those that nobody is changing just now; they are ours until the transaction ends."""
-    # Ordered by its campaign, as it is by itself, a row of that would be locked too, or keep us away by its lock.
+    # The default order joins the campaign, whose row would be locked too, or whose lock would keep us away.
     free = rows.order_by("pk").select_for_update(skip_locked=True, of=("self",))
     return set(free.values_list("pk", flat=True))
 

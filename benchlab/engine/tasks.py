@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 # A task goes on with what follows at once for this long, then lets others have the worker.
 BUDGET_S = 8.0
-# what was put off is stepped by then, or was lost with its worker
+# A deferred layout is stepped by then, or was lost with its worker.
 PUT_OFF_LIMIT_S = 30.0
 # a look at a machine that another host's layout holds costs that one a reading
 BUSY_S = 15.0
@@ -56,7 +56,7 @@ class _Next(Enum):
     # when to look again is stored, if there is anything left to do
     LATER = auto()
     NOW = auto()
-    # at once, but others' results come first
+    # at once, but after the results of others
     PUT_OFF = auto()
 
 
@@ -112,7 +112,7 @@ def _log_ids(rows: StepRows) -> log_context.Ids:
 
 
 def _has_running_attempt(rows: StepRows) -> bool:
-    """True when it is on its way to a result itself."""
+    """True when the layout is on its way to a result itself."""
     on_its_way = (AttemptPhase.RUNNING, AttemptPhase.COLLECTING)
     return rows.attempt is not None and rows.attempt.phase in on_its_way
 

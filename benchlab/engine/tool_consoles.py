@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consoles: a tool may have to be played, not only started. Its room has a module `console`; other tools need none."""
+"""Consoles of tools that must be played, not only started. Such a tool's room has a module `console`."""
 
 from __future__ import annotations
 
@@ -70,25 +70,25 @@ class Console:
         return None
 
     def notes(self, playing: ConsoleSession | None) -> dict[str, str]:
-        """Kept with the attempt."""
+        """Notes to store with the attempt."""
         return {}
 
     def judged(self, attempt: Attempt, verdict: Verdict, facts: HostFacts) -> Verdict:
-        """The verdict, where what was played knows better than the exit code."""
+        """The verdict, adjusted where the session knows better than the exit code."""
         return verdict
 
     def ended(self, attempt: Attempt) -> None:
-        """Its output was read."""
+        """React to the end of an attempt whose output was read."""
 
     def is_kept(self, attempt: Attempt) -> bool:
         """True when the session is over and stored."""
         return False
 
     def tidy(self, work: Job, shell: Shell) -> None:
-        """Remove what a session that was cut off laid out half."""
+        """Remove what an interrupted session laid out only half."""
 
     def again(self, attempt: Attempt) -> None:
-        """Have the run tried again, after such a session."""
+        """Have the run tried again after an interrupted session."""
 
 
 @cache

@@ -14,7 +14,7 @@ from benchlab.engine.decide import Rules
 
 
 class Access(Protocol):
-    """`KIND`: as Host.access tells it. Its rules decide by phase; its acts do what they decide."""
+    """Access to a host. `KIND`: the value of Host.access. Its rules decide by phase; its acts do what they decide."""
 
     KIND: str
     RULES: Rules

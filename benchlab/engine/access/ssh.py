@@ -43,7 +43,7 @@ from benchlab.runs.verdict import Verdict
 
 KIND = "ssh"
 RULES = BUILT
-# beyond its time: then an answer counts as lost, and the sweeper has it asked anew
+# Beyond the poll's own time. After that the answer counts as lost, and the sweeper has the host polled again.
 ANSWER_GRACE_S = 15.0
 
 
@@ -83,7 +83,7 @@ def start_run(rows: StepRows, decided: StartRun) -> float:
 
 
 def poll_job(rows: StepRows, decided: Poll) -> float:
-    """A coroutine asks; its end has this layout stepped."""
+    """Poll the job in a coroutine, whose end has this layout stepped."""
     layout, attempt = _layout_and_attempt(rows)
     work = end_attempts.attempt_job(layout, attempt)
     request = PollRequest(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is what a run is measured under as it was when the layout was verified? One comparison, before each run and after it.
+"""Check that a run is measured under the settings with which the layout was verified, before the run and after it.
 
 Swept I/O schedulers are set before the run that asks for them, so they are compared with what was then in force.
 """

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is every layer in order, right before each run, in it and right after it? What is not stops the layout or marks the
-run.
+"""Check before, during and after each run that every layer is in order. A fault stops the layout or marks the run.
 
-Which of both is the topology's own choice (OnDegraded): a run on a degraded array is a test as well, and no number of
-it goes unmarked. One command a look.
+The topology chooses which of both (OnDegraded): a run on a degraded array is a test as well, and no figure of it goes
+unmarked. Each check is one command.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from benchlab.topologies.models import OnDegraded
 log = logging.getLogger(__name__)
 
 BEFORE, DURING = "before", "during"
-# so old may the look after a run be, to be the one before the next run too
+# Maximum age of the check after a run that also serves as the check before the next run.
 REUSE_SECONDS = 1.0
 # of the kernel's log are told, and how many more there are
 MAX_LOG_LINES = 3
@@ -46,7 +45,7 @@ class Condition:
     gone: frozenset[str] = frozenset()
     log_end: float | None = None
     rebooted: bool = False
-    # None: there was nothing to look at
+    # None if there was nothing to check
     health: Health | None = None
 
 
@@ -72,7 +71,7 @@ _recent_conditions: dict[int, _RecentCondition] = {}
 
 
 def check_layout(layout: Layout, shell: Shell) -> Condition:
-    """Raises AgentError when the host does not answer, or in words that nobody understands."""
+    """Check the layout. Raises AgentError if the host does not answer or its answer cannot be parsed."""
     plan = planning.stored_plan(layout)
     # A directory: nothing in it is ours to lose, and nothing was set
     if not plan.claims and not settings.setting_steps(plan, layout.stage):
@@ -141,7 +140,7 @@ def check_after_run(layout: Layout, attempt: Attempt, shell: Shell) -> Condition
 
 
 def mark_unchecked(attempt: Attempt, why: str) -> None:
-    """Mark an attempt after which nobody could look: its layout and settings may have changed during it."""
+    """Mark an attempt after which the host could not be checked: its layout and settings may have changed during it."""
     _mark_attempt(attempt, [f"the layout could not be checked after the run: {why}"], DURING)
 
 
@@ -210,7 +209,7 @@ def _keep_recent(layout: Layout, began: float, condition: Condition) -> None:
 
 
 def forget_recent(layout_id: int) -> None:
-    """The step is over: what comes next has its own look."""
+    """Forget the recent check at the end of a step: the next step makes its own."""
     _recent_conditions.pop(layout_id, None)
 
 
@@ -219,7 +218,7 @@ def _layout_version(layout: Layout) -> tuple[int | None, int]:
 
 
 def _store_condition(layout: Layout, condition: Condition) -> None:
-    """Store the condition: at once where something ails, else by and by, for the log may be read again."""
+    """Store the condition: at once if something ails, else later, for the log may be read again."""
     if list(condition.ails) == layout.degraded and condition.log_end == layout.log_end:
         return
     at_once = condition.ails or layout.degraded or layout.log_end is None

@@ -45,7 +45,7 @@ def fingerprint_parts(
     # Without a key of its own, what was measured before there were stages stays equal
     if moment != moments.Moment():
         parts |= {"stage": attempt.run.stage, "stages": layout.stages[: moment.stage]}
-    # as above
+    # No key of its own either: a run on a layout in order stays equal to earlier ones.
     if ails:
         parts["degraded"] = sorted(ails)
     return parts
@@ -64,7 +64,7 @@ def parts_digest(parts: Mapping[str, Any]) -> str:
 
 
 def tool_version(kind: str, facts: HostFacts) -> str:
-    """The version line of the tool's first program on that host, "" when it said none."""
+    """Version line of the tool's first program on that host; "" if it reported none."""
     needs = registry.tool(kind).NEEDS
     return facts.tools.get(needs[0].program, "") if needs else ""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands were begun, and nobody knows how far they came."""
+"""Errors of steps that were interrupted: commands were begun, and nobody knows how far they came."""
 
 from __future__ import annotations
 

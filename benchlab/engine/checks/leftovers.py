@@ -15,7 +15,7 @@ RETRY_HINT = "press “Tear down again”"
 
 
 def leftover_error(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> AgentError | None:
-    """None: every disk is proven blank."""
+    """Error that names the leftovers; None if every disk is proven blank."""
     if message := still_in_kernel(layout, plan, facts):
         return AgentError(message, Reason.NEEDS_REBOOT)
     lost = lost_disks.missing_claims(plan.claims, facts)

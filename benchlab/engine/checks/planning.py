@@ -37,7 +37,7 @@ def plan_layout(layout: Layout, facts: HostFacts) -> stack.StackPlan:
 
 
 def plan_stack(layout: Layout, facts: HostFacts, spares: Mapping[str, Spare]) -> stack.StackPlan:
-    """The same of its layers alone, whatever runs on them."""
+    """Plan the layout's layers as `plan_layout` does, whatever runs on them."""
     if lacking := packages.missing_programs(
         stack.required_programs(specs(layout.stack)), facts
     ).sentence(str(layout.host)):
@@ -57,7 +57,7 @@ def plan_stack(layout: Layout, facts: HostFacts, spares: Mapping[str, Spare]) ->
 
 
 def _check_room(layout: Layout, plan: stack.StackPlan) -> None:
-    """Every run must fit what it will work on, whose size is known now. Raises PlanError naming the workload."""
+    """Check that every run fits the target, whose size is known now. Raises PlanError naming the workload."""
     runs = Run.objects.filter(attempts__layout=layout).distinct().select_related("workload")
     for run in runs.order_by("position"):
         moment = moments.parse_moment(run.stage)
@@ -87,13 +87,13 @@ _built_plans = LruCache(_read_built_plan)
 
 
 def remember_built(layout: Layout, ready: FactSnapshot) -> None:
-    """Plan and facts of a layout that was built just now: its first run needs not read them back."""
+    """Remember plan and facts of a layout that was just built, so that its first run need not read them again."""
     _built_plans.store(layout.pk, stored_plan(layout))
     discovery.facts_at.store(ready.pk, discovery.facts_of(ready))
 
 
 def facts_at_ready(layout: Layout) -> HostFacts:
-    """The host as it was when the layout was ready."""
+    """Facts of the host when the layout became ready."""
     assert layout.facts_ready_id, "a layout that is ready was looked at"
     return discovery.facts_at(layout.facts_ready_id)
 
@@ -142,7 +142,7 @@ def apply_steps(layout: Layout) -> QuerySet[StepLog]:
 
 
 def touched_disks(layout: Layout) -> tuple[set[str], set[str]]:
-    """Identities of disks that a command which built the layout has claimed: and it ran, or perhaps it ran."""
+    """Identities of disks claimed by build commands: by those that ran, and by those that perhaps ran."""
     sure, perhaps = set[str](), set[str]()
     rows = apply_steps(layout).values_list("destroys", "exit_code")
     for identities, exit_code in rows:
@@ -151,7 +151,7 @@ def touched_disks(layout: Layout) -> tuple[set[str], set[str]]:
 
 
 def facts_at_planning(layout: Layout) -> HostFacts | None:
-    """The host as it was when the layout was planned, the last time; None while it is not."""
+    """Facts of the host when the layout was last planned; None if it is not planned."""
     if layout.facts_planned_id is None:
         return None
     # What was planned by in this very step is at hand, and needs not be read back.

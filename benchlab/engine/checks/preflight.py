@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Right before each run: is the layout still ours, whole and the only thing there? A number from another disk is worse
-than none."""
+"""Check right before each run that the layout is still ours, whole and the only thing there.
+
+A number from another disk is worse than none.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,11 @@ FULL_CHECK_INTERVAL = timedelta(minutes=10)
 
 
 class KernelBusy(Exception):
-    """The kernel works on the layout, and the run wants it at rest."""
+    """The kernel works on the layout, and the run needs it at rest."""
 
 
 class MomentOver(Exception):
-    """Moment that the run was to measure, and that is over."""
+    """The moment that the run was to measure is over."""
 
 
 def check_before_start(
@@ -95,7 +97,7 @@ def _awaited_progress(
 
 
 def read_same_boot(layout: Layout, shell: Shell) -> HostFacts:
-    """The host's facts. Raises AgentError when it was rebooted: what stands there now is not what was built."""
+    """Read the host's facts. Raises AgentError if it was rebooted: what stands there now is not what was built."""
     ready = planning.facts_at_ready(layout)
     facts = discovery.read_current_facts(shell)
     if facts.boot_id != ready.boot_id:
@@ -124,7 +126,7 @@ def verify_layout(
 
 
 def end_impossible_runs(layout: Layout, shell: Shell, facts: HostFacts) -> None:
-    """Before the first run: end those that cannot work here. Their reasons are told now, not hours later."""
+    """End the runs that cannot work on this host, before the first run, so that their reasons are shown at once."""
     ended = dict[Attempt, Verdict]()
     for attempt in layout.attempts.filter(phase=AttemptPhase.QUEUED).select_related("run"):
         target = planning.run_target(layout, attempt.run)

@@ -36,9 +36,9 @@ from benchlab.engine.layout_state import CurrentAttempt, LayoutState, ManualStep
 from benchlab.runs.states import AttemptPhase, Outcome, Player
 
 BUSY_S = 3.0
-# a word from a person wakes the layout at once; this is for a word that got lost
+# A person's report wakes the layout at once; this wait is for a report that got lost.
 MANUAL_WAIT_S = 60.0
-# a host that cuts off every build is not one to measure on
+# A host that interrupts every build is not fit for measurements.
 MAX_REBUILDS = 3
 PAUSED_S = 3.0
 # Beyond what is expected of a run; and so often from then on. What a pool or a cache wrote to a disk that is gone may
@@ -50,7 +50,7 @@ STORING_S = 0.2
 
 
 def decide_waiting(state: LayoutState) -> Decision:
-    """While another layout may hold the host."""
+    """Decide while another layout may hold the host."""
     if state.cancelled:
         return Discard(Outcome.CANCELLED, "", "cancelled while it waited for its host")
     # The campaign's random order of layouts is part of its method; and a package manager beside a benchmark would be
@@ -81,7 +81,7 @@ def _after_interruption(state: LayoutState) -> Decision:
 
 
 def decide_ready(state: LayoutState) -> Decision:
-    """While the layout stands: one attempt at a time is started, polled and collected; after the last one, down."""
+    """Decide while the layout stands: start, poll and collect one attempt at a time; after the last one, go down."""
     current = state.current
     if current is None or state.cancelled:
         return finish_layout(state)
@@ -95,7 +95,7 @@ def decide_ready(state: LayoutState) -> Decision:
 
 
 def finish_layout(state: LayoutState) -> Decision:
-    """It is cancelled, or it did its work: it stood for all its runs, each of which has an outcome of its own."""
+    """End a layout that is cancelled or did its work: it stood for all its runs, each of which has its own outcome."""
     return Stop() if state.cancelled else BeginTeardown(Outcome.SUCCEEDED)
 
 
@@ -115,7 +115,7 @@ def _is_moment_over(state: LayoutState, current: CurrentAttempt) -> bool:
 
 
 def _reach_moment(state: LayoutState, current: CurrentAttempt) -> Decision | None:
-    """Nearer to the moment at which the run measures. None: it is there."""
+    """Step towards the moment at which the run measures; None if it is reached."""
     if state.stage < current.stage:
         return GrowStage() if state.settled else SettleStage()
     return None if current.growing or state.settled else SettleStage()
@@ -124,7 +124,7 @@ def _reach_moment(state: LayoutState, current: CurrentAttempt) -> Decision | Non
 def _decide_running(state: LayoutState, current: CurrentAttempt) -> Decision:
     if current.player is Player.DIED:
         return RetryRun()
-    # what is wrong with its output, who collects tells
+    # Collecting reports what is wrong with the output.
     if state.not_fetched:
         return Poll(fetches=False, waits=False)
     again = Poll(fetches=current.player is not Player.PLAYING)
@@ -147,14 +147,17 @@ def _decide_running(state: LayoutState, current: CurrentAttempt) -> Decision:
 
 
 def _is_check_due(current: CurrentAttempt) -> bool:
-    """True when it is time to look whether a run that takes long has a layout that is in order."""
+    """True when it is time to check the layout of a run that takes longer than expected."""
     patience_s = OVERDUE_FACTOR * current.expected_s + OVERDUE_S
     has_estimate = current.expected_s > 0
     return has_estimate and current.running_s > patience_s and current.looked_s > OVERDUE_S
 
 
 def decide_tearing_down(state: LayoutState) -> Decision:
-    """The way down. A try that was cut off anywhere is done once more: what is left to do, it does."""
+    """Decide the next step of the teardown.
+
+    A try that was interrupted anywhere is repeated: it does what is left to do.
+    """
     if state.manual_step is ManualStep.REQUESTED:
         return Wait(MANUAL_WAIT_S)
     return TakeDown(nothing=not state.commands_begun)

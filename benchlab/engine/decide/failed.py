@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After what was decided could not be done: because the host or a tool said no, or our own code broke."""
+"""Decide after a step that failed: because the host or a tool refused, or because our own code broke."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INTERRUPTIONS = {Reason.HOST_LOST, Reason.HOST_REBOOTED, Reason.WORKER_LOST}
 def decide_after_refusal(
     state: LayoutState, host: str, reason: Reason, text: str, during: Decision
 ) -> Decision:
-    """The host or a tool said no. What may pass is tried again until the host counts as lost."""
+    """Decide after the host or a tool refused. What may pass is tried again until the host counts as lost."""
     if reason in RETRYABLE:
         if state.phase == LayoutPhase.WAITING or state.silent_s < _patience_s(state):
             return Wait(BACKOFF_S, text)
@@ -46,7 +46,7 @@ def decide_after_refusal(
 
 
 def decide_after_crash(state: LayoutState, text: str) -> Decision:
-    """Our own code broke: what stands is taken down all the same."""
+    """Decide after our own code broke: what stands is taken down all the same."""
     return _end_layout(state, Outcome.ERRORED, Reason.INTERNAL, f"BenchLab itself failed: {text}")
 
 

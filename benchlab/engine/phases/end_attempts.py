@@ -27,14 +27,14 @@ LAST_REMOVED = 8
 
 
 def attempt_job(layout: Layout, attempt: Attempt) -> Job:
-    """Its job, as far as polling and collecting are concerned."""
+    """Job of an attempt, as far as polling and collecting are concerned."""
     return tool_consoles.attempt_console(attempt).fit(
         jobs.build_job(attempt, layout), planning.facts_at_ready(layout)
     )
 
 
 def cancel_running(rows: StepRows, decided: Stop) -> float:
-    """Stop only what we started, keep its output, and leave the way down."""
+    """Stop only what we started, keep its output, and begin the teardown."""
     layout, attempt = rows.layout, rows.attempt
     if attempt is not None and attempt.phase != AttemptPhase.QUEUED:
         stop_attempt(layout, attempt, ssh_access.connect_to_host(layout.host))
@@ -43,7 +43,7 @@ def cancel_running(rows: StepRows, decided: Stop) -> float:
 
 
 def end_cancelled(layout: Layout) -> None:
-    """End its attempts, whose processes are stopped or are not ours to stop, and leave the way down."""
+    """End the attempts of a layout, whose processes are stopped or are not ours to stop, and begin the teardown."""
     verdict = Verdict(Outcome.CANCELLED, Reason.CANCELLED, "cancelled")
     end_open_attempts(layout, verdict)
     transitions.begin_teardown(layout, verdict.outcome, verdict.reason, verdict.text)
@@ -159,7 +159,7 @@ def end_open_attempts(layout: Layout, verdict: Verdict) -> None:
 
 
 def _end_attempts(attempts: Sequence[Attempt], verdict: Verdict) -> None:
-    """Those that never began at once: there may be hundreds."""
+    """End attempts that never began all at once: there may be hundreds."""
     unbegun = list[Attempt]()
     for attempt in attempts:
         if attempt.phase == AttemptPhase.QUEUED and not attempt.meta:

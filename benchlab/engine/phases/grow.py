@@ -27,7 +27,7 @@ CHECK_INTERVAL_S = 5.0
 
 
 def begin_growth(layout: Layout) -> float:
-    """The next stage: the layer takes its new disks. What the kernel does then goes on by itself."""
+    """Begin the next stage: the layer takes its new disks. What the kernel does then goes on by itself."""
     number = layout.stage + 1
     plan, shell = planning.stored_plan(layout), ssh_access.connect_to_host(layout.host)
     # What is not in order would be spread to more disks
@@ -52,7 +52,7 @@ def _accepted_faults(layout: Layout) -> list[str]:
 
 
 def settle_layers(layout: Layout) -> float:
-    """Look whether the kernel is through; then the layers above follow, and all is verified."""
+    """Check whether the kernel is through; then the layers above follow, and all is verified."""
     shell = ssh_access.connect_to_host(layout.host)
     plan, facts = planning.stored_plan(layout), preflight.read_same_boot(layout, shell)
     progress = stack.awaited(plan, facts, layout.stage)
@@ -68,7 +68,7 @@ def settle_layers(layout: Layout) -> float:
 
 
 def store_progress(layout: Layout) -> None:
-    """Tell how far the kernel is, and do nothing: the campaign is paused."""
+    """Store the kernel's progress and do nothing else: the campaign is paused."""
     if not layout.settled:
         facts = preflight.read_same_boot(layout, ssh_access.connect_to_host(layout.host))
         progress = stack.awaited(planning.stored_plan(layout), facts, layout.stage)

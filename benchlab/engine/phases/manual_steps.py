@@ -36,7 +36,7 @@ def _store_request(layout: Layout, text: str, trouble: str = "", **fields: Any) 
 
 
 def accept_step(layout: Layout, shell: Shell) -> bool:
-    """True when the check agrees with the person. If not, it is said why, and the layout waits on."""
+    """True when the check agrees with the person. If not, the reason is stored and the layout waits on."""
     placed = planning.stored_plan(layout).layers[layout.asked - 1]
     step = stack.manual_task(placed)
     if step and (why := _check_failure(layout, step, shell)):
@@ -49,7 +49,7 @@ def accept_step(layout: Layout, shell: Shell) -> bool:
 
 
 def _check_failure(layout: Layout, step: ManualTask, shell: Shell) -> str:
-    """Reason why the check says no; "" when it says yes. Raises AgentError when the host does not answer."""
+    """Reason why the check failed; "" when it passed. Raises AgentError when the host does not answer."""
     if step.check is None:
         return ""
     try:
@@ -66,7 +66,7 @@ def _check_failure(layout: Layout, step: ManualTask, shell: Shell) -> str:
 
 
 def check_unchanged(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> None:
-    """While somebody was at the host, what stood must have stayed. Raises AgentError."""
+    """Check that what stood stayed while somebody was at the host. Raises AgentError."""
     assert layout.facts_planned, "what was built was planned"
     if facts.boot_id != layout.facts_planned.boot_id:
         raise AgentError(
@@ -81,7 +81,7 @@ def check_unchanged(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> 
 
 
 def request_undo(layout: Layout) -> bool:
-    """Once the disks are blank: ask for what else a person must bring back. True: it waits for that."""
+    """Ask a person, once the disks are blank, to restore what else they must. True if the layout waits for that."""
     if not layout.asked or layout.person_said_at:
         return False
     placed = planning.stored_plan(layout).layers[: layout.asked]

@@ -25,13 +25,16 @@ from benchlab.runs.states import LayoutPhase
 
 
 def build_layout(layout: Layout) -> bool:
-    """Plan anew, compare with what was confirmed, apply, look again. False: a person is to make the next layer."""
+    """Plan anew, compare with the confirmed plan, apply and check again. False: a person is to make the next layer."""
     with lasting(ssh_access.connect_to_host(layout.host)) as quick:
         return _build_layers(layout, quick)
 
 
 def roll_back_build(layout: Layout) -> None:
-    """A network cut, a worker that ended, a reboot: nobody knows how far the commands came. Blank disks are sure."""
+    """Roll back an interrupted build (network, worker, reboot): nobody knows how far the commands came.
+
+    Only blank disks are certain.
+    """
     why = layout.trouble or "BenchLab's worker ended while the layout was built."
     teardown.clear_disks(layout, ssh_access.connect_to_host(layout.host))
     with transaction.atomic():
@@ -89,7 +92,7 @@ def _confirmed_plan(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, Fact
 
 
 def _only_blanked(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> bool:
-    """Did the same disks become blank since, and the commands stay the same? Then nothing unseen can be lost.
+    """True if the same disks became blank since and the commands stayed the same: then nothing unseen can be lost.
 
     An earlier layout of the same campaign does that to them: it wiped what the person agreed to lose.
     """
@@ -103,7 +106,7 @@ def _only_blanked(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> bo
 
 
 def _build_layers(layout: Layout, shell: Shell) -> bool:
-    """Those that do not stand yet, up to one that only a person can make."""
+    """Build the layers that do not stand yet, up to one that only a person can make."""
     began = time.monotonic()
     plan, after = _current_plan(layout, shell)
     facts = discovery.facts_of(after)
@@ -118,7 +121,7 @@ def _build_layers(layout: Layout, shell: Shell) -> bool:
         planning.check_confirmed(layout, own_claims(layer), facts)
         step_log.run_steps(layout, layer.steps, shell, StepLog.Kind.APPLY, apply.Look(facts, began))
         began = time.monotonic()
-        # what is looked at on the way is not kept
+        # Facts read on the way are not stored.
         if number < len(plan.layers):
             facts = replace(discovery.read_current_facts(shell), tools=facts.tools)
         else:
@@ -134,6 +137,6 @@ def _build_layers(layout: Layout, shell: Shell) -> bool:
     progress = stack.awaited(plan, facts)
     grow.note_progress(layout, progress, store=transitions.store_later, settled=not progress)
     transitions.move_layout(layout, LayoutPhase.READY, "built and verified", facts_ready=after)
-    # Not before: one that did not come to stand may be built by another plan.
+    # Only now: a layout that was not built may be built by another plan.
     planning.remember_built(layout, after)
     return True

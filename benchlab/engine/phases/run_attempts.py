@@ -205,7 +205,7 @@ def store_poll(layout: Layout, attempt: Attempt, offset: int, polled: job.Polled
 
 
 def store_output(layout: Layout, attempt: Attempt, polled: job.Polled) -> None:
-    """The job is over: keep what the poll brought of it."""
+    """Store what the poll brought of a job that is over."""
     why, came = f"the job is over: {polled.state}", polled.fetched
     if came and not came.waiting:
         artifact_writer.store_fetched(attempt, came, over=why)
@@ -221,7 +221,7 @@ def store_output(layout: Layout, attempt: Attempt, polled: job.Polled) -> None:
 
 
 def collect_attempt(layout: Layout, attempt: Attempt) -> None:
-    """Look what the run did to the layout, conclude, and end the layout when that is to be its end."""
+    """Check what the run did to the layout, store its conclusion, and end the layout if that is to be its end."""
     with lasting(ssh_access.connect_to_host(layout.host)) as quick:
         state = condition.check_after_run(layout, attempt, quick)
         _conclude(layout, attempt, quick, state)

@@ -103,7 +103,7 @@ def _log_start(layout: Layout, kind: StepLog.Kind, part: str, record: apply.Step
 
 
 def _audit_destruction(layout: Layout, kind: StepLog.Kind, record: apply.StepRecord) -> None:
-    """Before it runs: what may destroy something is told even if nobody lives to tell how it went."""
+    """Add an audit entry before a command that may destroy something, in case nothing can report on it afterwards."""
     chain.add_entry(
         "destroy",
         actor=layout.confirmed_by,

@@ -25,13 +25,16 @@ from benchlab.runs.verdict import Verdict
 
 
 def end_unbuilt(layout: Layout) -> bool:
-    """No command of it ever began. False: a person has something to take back."""
+    """End a layout of which no command ever began. False: a person has something to take back."""
     end_attempts.end_open_attempts(layout, _layout_verdict(layout))
     return _finish_teardown(layout, "nothing was built")
 
 
 def tear_down(layout: Layout) -> bool:
-    """One try. Running it again after it was cut off anywhere does what is left to do. False: as above."""
+    """Try once to take the layout down. False: a person has something to take back.
+
+    A repeated call after an interruption does what is left to do.
+    """
     shell = ssh_access.connect_to_host(layout.host)
     started = end_attempts.attempts_with_spool(layout)
     for attempt in started:
@@ -83,7 +86,7 @@ def _run_teardown(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSn
 def _with_cause(
     layout: Layout, plan: stack.StackPlan, shell: Shell, error: AgentError
 ) -> AgentError:
-    """The error with what a look at the host adds: a disk that was pulled out, or who holds what is to go."""
+    """Add to the error what a look at the host shows: a disk that was pulled out, or who holds what is to go."""
     now = discovery.read_current_facts(shell)
     if cause := leftovers.still_in_kernel(layout, plan, now):
         return AgentError(f"{cause} The last command that failed: {error}", Reason.NEEDS_REBOOT)
@@ -102,7 +105,7 @@ def _read_facts(layout: Layout, shell: Shell) -> HostFacts:
 
 
 def _finish_teardown(layout: Layout, reason: str, **fields: Any) -> bool:
-    """The disks are blank: over, unless a person has something to take back."""
+    """Finish once the disks are blank, unless a person has something to take back."""
     if manual_steps.request_undo(layout):
         return False
     transitions.move_layout(layout, LayoutPhase.DONE, reason, trouble="", needs_person="", **fields)
