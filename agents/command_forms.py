@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forms of commands, flag by flag, with the words that can name a group, array, pool or mapping. Pure.
 
-A layer whose program nobody else uses says its forms itself (`COMMANDS`, see agents/drivers/protocols.py); those of
-programs that several use are in agents/safety/name_places.py.
+A layer whose program no other layer uses declares the forms itself (`COMMANDS`, see agents/drivers/protocols.py); the
+forms of shared programs are in agents/safety/name_places.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 NUMBER = r"\+?\d+(?:[a-zA-Z]|%[A-Z]+)?"
-# Of each argument of a script what it is (KINDS): first those that come once, then those that go on.
+# The kind of each argument of a script (KINDS): first those that come once, then those that repeat.
 Arguments = tuple[Sequence[str], Sequence[str]]
 PATH = r"/[^\n]*"
 KINDS = {
@@ -24,7 +24,7 @@ KINDS = {
     "mark": r"\.benchlab",
     "flag": r"--[a-z][a-z0-9_-]*",
 }
-# LVM's own words for settings. Of its lists one names groups; the others are patterns of paths, and kinds of device.
+# LVM's own settings. One of its lists names groups; the others are patterns of paths, and kinds of device.
 _SETTING = r"(?:monitoring|backup|archive|use_lvmetad)=[01]"
 _STRING = r'"[^"\\{}]*"'
 _LIST = rf"(?:volume_list|filter|global_filter|types)=\[{_STRING}(?:,(?:{_STRING}|\d+))*\]"
@@ -34,21 +34,21 @@ CONFIG = re.compile(rf"{_SECTION}(?: {_SECTION})*")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One way to call a program. What is no flag is an operand, and can be a name."""
+    """One way to call a program. Anything but a flag is an operand, and can be a name."""
 
-    # flags that take no word
+    # flags without a value
     alone: str = ""
-    # flag -> a word that is no name
+    # flag -> pattern of a value that is no name
     taking: Mapping[str, str] = field(default_factory=dict)
-    # flags that take a word which can be a name
+    # flags whose value can be a name
     naming: str = ""
     # words that come first
     begins: tuple[str, ...] = ()
-    # operands that the program takes for its own words, after the first one
+    # operands that are keywords of the program, after the first one
     keywords: str = ""
 
     def names_in(self, words: Sequence[str]) -> list[str] | None:
-        """The part of each word that can be a name, "" for nothing; None if this is another form."""
+        """The part of each word that can be a name, "" for none; None if the words do not have this form."""
         if tuple(words[: len(self.begins)]) != self.begins:
             return None
         names, rest, operands = [""] * len(self.begins), list(words[len(self.begins) :]), 0
@@ -67,7 +67,7 @@ class Form:
         return names
 
     def _follows(self, flag: str, word: str) -> str | None:
-        """The part of the word after a flag that can be a name. A flag there is none that we wrote."""
+        """The part of a flag's value that can be a name. We never write a value that is itself a flag."""
         if word.startswith("-"):
             return None
         if flag == "--config" and flag in self.taking:

@@ -43,9 +43,9 @@ class Metric:
     unit: Unit
     labels: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
-    # Where the output says so, from 1; 0: nowhere in particular
+    # line of the output, from 1; 0: no particular line
     line: int = field(default=0, compare=False)
-    # whose line: "stdout", "stderr", "fio.json"
+    # the output that has this line: "stdout", "stderr", "fio.json"
     output: str = field(default="", compare=False)
 
 
@@ -64,7 +64,7 @@ Argument = str | Secret
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A device that a plan wants to destroy: who it must be, and where it was seen."""
+    """A device that a plan will destroy: the identity that it must have, and where it was seen."""
 
     # BlockDevice.identity: "wwn:…", "serial:…" or "weak:…"
     identity: str
@@ -80,7 +80,7 @@ class Step:
     """One command of a plan. Everything destructive names what it destroys."""
 
     argv: tuple[Argument, ...]
-    # what it does, for the plan page and the log
+    # description for the plan page and the log
     says: str
     destroys: tuple[Claim, ...] = ()
     undo: tuple[Step, ...] = ()
@@ -96,9 +96,9 @@ class ManualTask:
     """Task that only a person can do, and the check that shows it is done."""
 
     instruction: str
-    # how the person takes it back once the disks are blank
+    # how the person undoes it once the disks are blank
     back: str = ""
-    # only looks
+    # a command that only reads
     check: Step | None = None
     # what its output must contain
     expect: str = ""
@@ -134,11 +134,11 @@ class Target:
     size: int = 0
     stripe_unit: int = 0
     stripe_count: int = 0
-    # disks of each full stripe that hold it, where a pool's volumes reckon with it
+    # parity disks of each full stripe, where the volumes of a pool take them into account
     parity: int = 0
     # facts worth recording: "sunit from the layer below: 4 KiB"
     notes: tuple[str, ...] = ()
-    # what this layer's plan kept: see Plan
+    # what this layer's plan stored: see Plan
     kept: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -153,8 +153,8 @@ def claims_of(target: Target) -> tuple[Claim, ...]:
 class Plan:
     """A layer's steps, and the target that exists once they ran.
 
-    `kept` is what verify and teardown must know and cannot see any more (a scheduler as it was before): it is stored
-    with the plan and comes back as `target.kept`.
+    `kept` holds what verify and teardown need but can no longer see, such as the previous scheduler. It is stored with
+    the plan and comes back as `target.kept`.
     """
 
     steps: tuple[Step, ...]
@@ -196,33 +196,33 @@ class Need:
     minimum: str = ""
     # directories beside PATH where it may be; shell patterns
     places: tuple[str, ...] = ()
-    # OS family -> the program that does it there; "": one that is always there
+    # OS family -> the program used there instead; "": one that is always present
     instead: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run of a tool, as it is started detached on the host in its own spool directory (the cwd)."""
+    """One run of a tool, started detached on the host in its own spool directory (the cwd)."""
 
     argv: tuple[str, ...]
     # files it writes into the cwd, fetched beside stdout and stderr
     outputs: tuple[str, ...] = ()
-    # Files laid into the cwd before it starts
+    # files to write into the cwd before it starts
     inputs: Mapping[str, bytes] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     expected_s: float = 0.0
     timeout_s: float = 3600.0
-    # bytes it will write at most, None when nobody can tell
+    # bytes that it will write at most; None if unknown
     writes: int | None = None
     drop_caches: bool = True
     root: bool = True
     # True: started by root, but run as a user of its own that may open `place` and nothing else that is not everybody's
     unprivileged: bool = False
-    # why not, for the record
+    # reason why it runs as root, for the record
     why_root: str = ""
     # path of the device or directory that it works on
     place: str = ""
-    # the one that a person named; empty: argv[0]
+    # the program that a person named; empty: argv[0]
     program: str = ""
     # bytes that it takes of the directory; 0: unknown
     room: int = 0
@@ -236,7 +236,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Pattern of a tool's access to the storage. None: this tool, with these options, does not tell."""
+    """Pattern of a tool's access to the storage. None: unknown for this tool with these options."""
 
     reads: bool | None = None
     writes: bool | None = None
@@ -249,9 +249,9 @@ class Access:
     synced: bool | None = None
     # its buffers are zeros or repeat themselves
     compressible: bool | None = None
-    # B that it goes over
+    # B of the area that it accesses
     size: int | None = None
-    # not measured, before what is
+    # seconds before the measurement
     ramp_s: float | None = None
     runtime_s: float | None = None
     # I/Os, over all its workers
@@ -262,10 +262,10 @@ class Access:
 class SameWork:
     """Options of a tool that are equal in two results of the same work.
 
-    Other options (how long, on how large a file, past the page cache or not) are told where they differ.
+    Other options (duration, file size, direct or buffered) are shown where they differ.
     """
 
-    # each must be told, unless it is swept
+    # each must be known, unless it is swept
     options: tuple[str, ...] = ()
     # equal as they are
     more: tuple[object, ...] = ()
@@ -298,15 +298,15 @@ class Shell(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A command that runs beside the tool for a sampler, in the spool directory; what it prints is in the frames.
+    """A command that runs beside the tool for a sampler, in the spool directory; its output goes into the frames.
 
-    Where there is no such program, there is nothing in them. It must end by a TERM, and one that is run each tick must
-    be quick and never hang.
+    A missing program leaves nothing in them. The command must end on SIGTERM, and one that is run each tick must be
+    quick and never hang.
     """
 
     argv: tuple[str, ...]
     # True: started once; each of its lines comes as "NANOSECONDS LINE" of the monotonic clock, one frame later.
-    # False: run at each tick, and what it printed comes as it is.
+    # False: run at each tick; the frame holds its output unchanged.
     lasting: bool = False
     # The lines (a shell pattern) at which the clock is read; others get the time of the last such line. Reading it
     # costs nothing on Linux and three forks on FreeBSD: name the first line of a report where it has one.
@@ -347,12 +347,12 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Histogram of I/O times in bins: `counts[i]` of them from `lows[i]` on and below `highs[i]` (s).
+    """Histogram of I/O times: `counts[i]` of them lie from `lows[i]` (s) up to, but below, `highs[i]` (s).
 
-    Rising, and none is empty: where one does not begin at the end of the last, nothing was between.
+    Bins ascend and none is empty: a gap between two bins holds no I/O.
     """
 
-    # as that of a Metric, without the statistic: "read.clat", "sync.lat"
+    # the name of a Metric without its statistic: "read.clat", "sync.lat"
     name: str
     lows: tuple[float, ...]
     highs: tuple[float, ...]
@@ -362,7 +362,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Start and end of a job by its host's clocks: a tool needs them to place its own times."""
+    """Start and end of a job by its host's clocks, to which a tool relates its own times."""
 
     # seconds of the host's monotonic clock, as Frame.at
     started: float
@@ -373,11 +373,11 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A span of a run with a name. A tool tells it in seconds since its job began; stored it is on Series' clock."""
+    """A named span of a run. A tool reports it in seconds since its job began; it is stored on the clock of Series."""
 
     # "measured", "ramp", "one.fdatasync"
     name: str
     start: float
     end: float
-    # False: before what was measured (file layout, ramp); no mean is over it
+    # False: before the measurement (file layout, ramp); no mean includes it
     measured: bool = True

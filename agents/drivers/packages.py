@@ -19,7 +19,7 @@ INSTALLERS: dict[str, tuple[str, ...]] = {
     "alpine": ("apk", "add"),
     "freebsd": ("pkg", "install", "-y"),
 }
-# What a driver does not say, of programs whose packages have the same name nearly everywhere.
+# Packages that drivers need not declare, as they have the same name nearly everywhere.
 ELSEWHERE: dict[str, dict[str, str]] = {
     "mkfs.xfs": dict.fromkeys(("suse", "arch", "alpine"), "xfsprogs"),
     "mkfs.ext4": dict.fromkeys(("suse", "arch", "alpine"), "e2fsprogs"),
@@ -31,7 +31,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "wipefs": {"suse": "util-linux", "arch": "util-linux", "alpine": "wipefs"},
     "dd": dict.fromkeys(("suse", "arch", "alpine"), "coreutils"),
 }
-# In an installer's environment: whoever ends all that runs for us on this machine waits for it instead.
+# Marks an installer's environment: whoever ends our processes on this machine waits for it instead.
 FINISHES = {"BENCHLAB_FINISHES": "yes"}
 OLD_RHEL = re.compile(r"(?:CentOS|Red Hat|Oracle|Scientific)\D*[67]\b")
 # never an option
@@ -65,7 +65,7 @@ TROUBLES = (
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A program that a host lacks; `package` is "" where nobody knows which brings it."""
+    """A program that a host lacks; `package` is "" if its package is unknown."""
 
     program: str
     package: str
@@ -74,7 +74,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class MissingPrograms:
-    """Programs that a host lacks, each once, and the command that installs all that is known; () when nothing is."""
+    """The programs that a host lacks, each once, and the command that installs all known packages; () for none."""
 
     programs: tuple[Missing, ...]
     command: tuple[str, ...]
@@ -91,7 +91,7 @@ class MissingPrograms:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Programs that no command here brings."""
+        """The programs that no command here can install."""
         return tuple(
             missing_program.program
             for missing_program in self.programs
@@ -118,7 +118,7 @@ class MissingPrograms:
 
 
 def missing_programs(needs: Iterable[Need], facts: HostFacts) -> MissingPrograms:
-    """Those of `needs` that the facts do not list, or of what serves on this OS family instead."""
+    """The programs in `needs`, or their substitutes on this OS family, that the facts do not list."""
     needs_by_program = {need.instead.get(facts.os_family, need.program): need for need in needs}
     missing_programs = tuple(
         Missing(program, package_of(need, facts), need.minimum)
@@ -132,20 +132,20 @@ def missing_programs(needs: Iterable[Need], facts: HostFacts) -> MissingPrograms
 
 
 def package_of(need: Need, facts: HostFacts) -> str:
-    """The package on this OS family, "" when nobody knows."""
+    """The package on this OS family, "" if unknown."""
     family = facts.os_family
     return need.packages.get(family) or ELSEWHERE.get(need.program, {}).get(family, "")
 
 
 def install_command(packages: Iterable[str], facts: HostFacts) -> tuple[str, ...]:
-    """argv that installs them without a question, as root. () when there is nothing, or no known installer."""
+    """The argv that installs them as root without questions; () for no package or an unknown installer."""
     names = tuple(dict.fromkeys(name for name in packages if NAME.fullmatch(name)))
     installer = _installer(facts)
     return (*installer, *names) if names and installer else ()
 
 
 def environment(facts: HostFacts) -> dict[str, str]:
-    """Environment in which the installer asks nothing, and is left to finish."""
+    """Environment in which the installer asks no questions, and may run to its end."""
     quiet = {"DEBIAN_FRONTEND": "noninteractive"} if facts.os_family == "debian" else {}
     return FINISHES | quiet
 
@@ -158,5 +158,5 @@ def _installer(facts: HostFacts) -> tuple[str, ...]:
 
 
 def why(output: str) -> str:
-    """Cause of a failed installation by its output, and the remedy; "" when the output is of no known trouble."""
+    """The cause of a failed installation, by its output, and the remedy; "" if the output shows no known problem."""
     return next((words for pattern, words in TROUBLES if re.search(pattern, output, re.I)), "")

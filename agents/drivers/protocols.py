@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Protocols of modules in agents/layers, tools, samplers or readers. conformance.py beside holds each to it, for mypy.
 
-All driver functions are pure: no clock, no file, no host. `OptionsT` is the driver's own Options: a function that takes
-another's is no part of it. Constants are properties here, for a module may say more exactly what they are.
+All driver functions are pure: no clock, no file, no host. `OptionsT` is the driver's own Options: no function takes
+those of another driver. Constants are properties here, so that a module may give them a narrower type.
 """
 
 from __future__ import annotations
@@ -74,17 +74,17 @@ class Layer(Protocol[OptionsT]):
     def Options(self) -> type[OptionsT]: ...
 
     def required_programs(self, options: OptionsT) -> tuple[Need, ...]:
-        """Those of NEEDS that these options ask for."""
+        """The programs in NEEDS that these options require."""
         ...
 
     def plan(self, options: OptionsT, target: Target, facts: HostFacts) -> Plan: ...
 
     def teardown(self, options: OptionsT, target: Target, facts: HostFacts) -> list[Step]:
-        """Steps that remove what exists of this layer (target: the one given to plan). Safe to run twice."""
+        """Steps that remove whatever exists of this layer (target: the one given to plan). Safe to run twice."""
         ...
 
     def verify(self, options: OptionsT, target: Target, facts: HostFacts) -> list[str]:
-        """Differences between wish and host after apply (target: the one given to plan); [] is right."""
+        """Differences between plan and host after apply (target: the one given to plan); [] if there are none."""
         ...
 
 
@@ -111,14 +111,14 @@ class Growable(Layer[OptionsT], Protocol[OptionsT, GrowT]):
 
 @runtime_checkable
 class Expandable(Layer[OptionsT], Protocol[OptionsT]):
-    """A layer that follows when what it stands on has become larger."""
+    """A layer that can grow when the device below it has become larger."""
 
     def plan_expansion(self, options: OptionsT, target: Target, facts: HostFacts) -> Plan: ...
 
 
 @runtime_checkable
 class BackgroundWork(Layer[OptionsT], Protocol[OptionsT]):
-    """A layer in which the kernel works on after the commands have ended."""
+    """A layer in which the kernel continues to work after the commands have ended."""
 
     def background_progress(
         self, options: OptionsT, target: Target, facts: HostFacts
@@ -132,41 +132,41 @@ class InitialResync(Layer[OptionsT], Protocol[OptionsT]):
     """A layer with background work that can say beforehand whether a build starts any."""
 
     def starts_resync(self, options: OptionsT) -> bool:
-        """True when the kernel works on after a layer with these options was built."""
+        """True if the kernel continues to work after a layer with these options is built."""
         ...
 
 
 @runtime_checkable
 class HealthCheck(Layer[OptionsT], Protocol[OptionsT]):
-    """A layer that serves on when something in it has failed."""
+    """A layer that keeps serving I/O when something in it has failed."""
 
     def health_faults(self, options: OptionsT, target: Target, health: Health) -> list[str]:
-        """Faults of the layer at this moment (target: the one given to plan); [] is right.
+        """Faults of the layer at this moment (target: the one given to plan); [] if there are none.
 
-        What verify finds too is said in the same words: who measures on all the same is not stopped by it.
+        A fault that verify also finds has the same text, so that it does not stop someone who chose to measure anyway.
         """
         ...
 
 
 @runtime_checkable
 class RestoresSettings(Layer[OptionsT], Protocol[OptionsT]):
-    """A layer that sets what blank disks do not prove to be undone: a scheduler, a sysctl."""
+    """A layer with settings that blank disks do not prove to be undone: a scheduler, a sysctl."""
 
     def unrestored_settings(self, options: OptionsT, target: Target, facts: HostFacts) -> list[str]:
-        """After teardown: what is not as `target.kept` has it from before the plan; [] is right."""
+        """Settings that after teardown differ from those before the plan (`target.kept`); [] if none do."""
         ...
 
 
 @runtime_checkable
 class ManualStep(Layer[OptionsT], Protocol[OptionsT]):
-    """A layer that a person makes: its plan has no steps, and the engine waits until it is done."""
+    """A layer that a person builds: its plan has no steps, and the engine waits until it is done."""
 
     def manual_task(self, options: OptionsT, target: Target) -> ManualTask: ...
 
 
 @runtime_checkable
 class LayerCommands(Layer[OptionsT], Protocol[OptionsT]):
-    """A layer with a program that no other uses: else every word of its commands can be a name (agents/safety)."""
+    """A layer with a program of its own. Without its forms, every word of a command could be a name (agents/safety)."""
 
     @property
     def COMMANDS(self) -> Mapping[str, Sequence[Form]]:
@@ -180,7 +180,10 @@ class LayerScripts(Layer[OptionsT], Protocol[OptionsT]):
 
     @property
     def SCRIPTS(self) -> Mapping[str, Arguments]:
-        """Script -> what its arguments are, as in agents/steps/scripts.py. NAME: the constant's last word, small."""
+        """Script -> the kinds of its arguments, as in agents/steps/scripts.py.
+
+        NAME is the last word of the constant's name in lower case.
+        """
         ...
 
 
@@ -214,7 +217,7 @@ class RequiresPrograms(Tool[OptionsT], Protocol[OptionsT]):
     """A tool whose options decide which programs it needs."""
 
     def required_programs(self, options: OptionsT) -> tuple[Need, ...]:
-        """Those of NEEDS that these options ask for: one named by its path is not looked for elsewhere."""
+        """The programs in NEEDS that these options require; a program named by its path is only looked for there."""
         ...
 
 
@@ -228,23 +231,23 @@ class NamesPrograms(Tool[OptionsT], Protocol[OptionsT]):
         ...
 
     def named_programs(self, options: OptionsT) -> tuple[str, ...]:
-        """Those that a person named, as they would be run; none where the driver looks for its own."""
+        """The programs that a person named, as they would be run; none if the driver finds its own."""
         ...
 
 
 @runtime_checkable
 class RunsUserCode(Tool[OptionsT], Protocol[OptionsT]):
-    """A tool that may run what a person wrote."""
+    """A tool that may run code of a user."""
 
     @property
     def OWN_CODE(self) -> bool:
-        """True: whoever may write such options is root on the team's hosts, so only an owner may."""
+        """True if such options make their author root on the team's hosts, so that only an owner may write them."""
         ...
 
 
 @runtime_checkable
 class LiveOutput(Tool[OptionsT], Protocol[OptionsT]):
-    """A tool that tells what happens right now."""
+    """A tool that reports its progress while it runs."""
 
     @property
     def LIVE_FILES(self) -> tuple[str, ...]:
@@ -254,37 +257,37 @@ class LiveOutput(Tool[OptionsT], Protocol[OptionsT]):
 
 @runtime_checkable
 class Unprivileged(Tool[OptionsT], Protocol[OptionsT]):
-    """A tool that need not be root: it opens the target, and no more. Others run as root."""
+    """A tool that needs no root, as it only opens the target. Others run as root."""
 
     def root_reason(self, options: OptionsT, target: Target) -> str:
-        """Reason why only root gets the same figures with these options; "" where any user does who may open it."""
+        """Reason why only root gets the same figures with these options; "" if any user with access does."""
         ...
 
 
 @runtime_checkable
 class SizedTarget(Tool[OptionsT], Protocol[OptionsT]):
-    """A tool that works on so many bytes of its target."""
+    """A tool that needs a known number of bytes on its target."""
 
     def required_bytes(self, options: OptionsT, target: Target) -> int:
-        """Bytes that must be there; 0: as many as there are, or nobody can tell."""
+        """Bytes that must be there; 0 if it takes all of them or the number is unknown."""
         ...
 
     def reads_existing(self, options: OptionsT) -> bool:
-        """True when it reads blocks of a volume that it has not written before."""
+        """True if it reads blocks of a volume that it has not written before."""
         ...
 
 
 @runtime_checkable
 class DescribesIO(Tool[OptionsT], Protocol[OptionsT]):
-    """A tool of which it is known what it asks of the storage: findings look at it."""
+    """A tool whose access to the storage is known, for findings."""
 
     @property
     def IO_FIELDS(self) -> Mapping[str, tuple[str, ...]]:
-        """Field of Access -> the options that it hangs on. A result that somebody else measured tells some only."""
+        """Field of Access -> the options that determine it. An imported result may have only some of them."""
         ...
 
     def access_pattern(self, options: OptionsT) -> Access:
-        """Access while it measures, without a file's layout.
+        """The access during the measurement, without the layout of files.
 
         A field that the options leave open is None, never a guess.
         """
@@ -293,28 +296,28 @@ class DescribesIO(Tool[OptionsT], Protocol[OptionsT]):
 
 @runtime_checkable
 class ComparableWork(Tool[OptionsT], Protocol[OptionsT]):
-    """A tool whose results share a chart with those of other workloads that did the same."""
+    """A tool whose results may share a chart with other workloads of the same work."""
 
     def same_work(self, options: Mapping[str, object]) -> SameWork | None:
-        """Parts that equal work has equal. The options may be incomplete; None when they do not define the work."""
+        """The parts that are equal for equal work. Options may be incomplete; None if they do not define the work."""
         ...
 
 
 @runtime_checkable
 class OptionAliases(Tool[OptionsT], Protocol[OptionsT]):
-    """A tool whose options have other names, too, in results from elsewhere."""
+    """A tool whose options have other names in imported results."""
 
     def canonical_names(self, options: Mapping[str, object]) -> dict[str, object]:
-        """The same by our names."""
+        """The same options under our names."""
         ...
 
 
 @runtime_checkable
 class RecordsSeries(Tool[OptionsT], Protocol[OptionsT]):
-    """A tool whose outputs hold figures over time, too: fio's logs."""
+    """A tool whose outputs also hold figures over time, such as fio's logs."""
 
     def parse_series(self, outputs: Mapping[str, bytes], options: OptionsT) -> list[Series]:
-        """Times are seconds since its one measured window began (see MeasuredWindows).
+        """Parse the series; times are seconds since its only measured window began (see MeasuredWindows).
 
         Raises ParseError, nothing else.
         """
@@ -323,72 +326,72 @@ class RecordsSeries(Tool[OptionsT], Protocol[OptionsT]):
 
 @runtime_checkable
 class LatencyHistogram(Tool[OptionsT], Protocol[OptionsT]):
-    """A tool that counts how many I/Os took how long."""
+    """A tool that prints a histogram of I/O times."""
 
     def parse_histograms(self, outputs: Mapping[str, bytes], options: OptionsT) -> list[Histogram]:
-        """[] where it printed none. Raises ParseError, nothing else."""
+        """Parse the histograms; [] if it printed none. Raises ParseError, nothing else."""
         ...
 
 
 @runtime_checkable
 class MeasuredWindows(Tool[OptionsT], Protocol[OptionsT]):
-    """A tool that tells what it did when: the mean of a device is over what was measured, not over file layout."""
+    """A tool that reports its phases, so that a device's mean covers the measurement and not the file layout."""
 
     def parse_windows(
         self, outputs: Mapping[str, bytes], options: OptionsT, timing: Timing
     ) -> list[Window]:
-        """Windows in order, in seconds since the job began. [] where unknown, never a guess. Raises ParseError."""
+        """The windows in order, in seconds since the job began; [] if unknown, never a guess. Raises ParseError."""
         ...
 
 
 @runtime_checkable
 class PartialResults(Tool[OptionsT], Protocol[OptionsT]):
-    """A tool whose figures are read one by one: where it gave up, those that it had printed stand."""
+    """A tool whose figures can be read one by one: if it fails, the printed figures remain valid."""
 
     def parse_partial(self, outputs: Mapping[str, bytes], options: OptionsT) -> list[Metric]:
-        """[] where there are none. Raises ParseError."""
+        """Parse the figures that were printed; [] for none. Raises ParseError."""
         ...
 
 
 @runtime_checkable
 class KnownClock(Tool[OptionsT], Protocol[OptionsT]):
-    """A tool of which it is known by which clock it times. A run of any other fails if the wall clock was set in it."""
+    """A tool whose clock is known. A run of any other tool fails if the wall clock is set during the run."""
 
     def uses_monotonic_clock(self, options: OptionsT) -> bool:
-        """True when it times by a clock that nobody can set."""
+        """True if it measures time with a clock that nobody can set."""
         ...
 
 
 @runtime_checkable
 class PrintsVersion(Tool[OptionsT], Protocol[OptionsT]):
-    """A tool whose output names its version. A run of another version than its host's facts name fails."""
+    """A tool that prints its version. A run fails if that differs from the version in the host's facts."""
 
     def printed_version(self, outputs: Mapping[str, bytes]) -> str:
-        """The version as the program's --version prints it; "" where the output names none."""
+        """The version, in the form of --version; "" if the output names none."""
         ...
 
 
 @runtime_checkable
 class ToolScripts(Tool[OptionsT], Protocol[OptionsT]):
-    """A tool whose job is `sh FILE ARGUMENT…` with a script of its own: else every word of the job can be a name."""
+    """A tool whose job is `sh FILE ARGUMENT…` with its own script. Undeclared, every word could be a name."""
 
     @property
     def SCRIPTS(self) -> Mapping[bytes, Sequence[str]]:
-        """Script -> patterns of arguments that can be no names, in their order; the last goes on for ever."""
+        """Script -> patterns, in order, of arguments that cannot be names; the last pattern repeats."""
         ...
 
 
 class Reader(Protocol):
     """A module in agents/readers/: finds its kind of result in any text that a person pasted or uploaded.
 
-    What merely looks like its kind and cannot be read is a Found with `trouble`; it never raises.
+    Text that looks like its kind but cannot be read is a Found with `trouble`; it never raises.
     """
 
     @property
     def LABEL(self) -> str: ...
     @property
     def KEYWORDS(self) -> tuple[str | re.Pattern[str], ...]:
-        """One of these at least is in any text that has such a result. Patterns begin with a literal, to be fast."""
+        """Patterns of which at least one is in any text with such a result. They begin with a literal, for speed."""
         ...
 
     def find_results(self, text: str, name: str) -> list[ParsedResult]:
@@ -398,16 +401,16 @@ class Reader(Protocol):
 
 @runtime_checkable
 class JoinsTexts(Reader, Protocol):
-    """A reader of texts of which several are of one result, as each job's logs are, and say something together."""
+    """A reader that joins several texts of one result, such as the logs of each job."""
 
     def join_series(self, texts: Mapping[str, str], result: bytes) -> list[Series]:
-        """Series of the texts, by file name. `result` is the output that they stand beside. Raises ParseError."""
+        """Series from the texts, by file name. `result` is the output that they belong to. Raises ParseError."""
         ...
 
 
 @runtime_checkable
 class KnownStart(Reader, Protocol):
-    """A reader to whose tool a text belongs that begins as it prints: small files are read by the thousand."""
+    """A reader that recognizes its texts by their beginning, as small files are read by the thousand."""
 
     @property
     def START_PATTERN(self) -> re.Pattern[str]:

@@ -28,7 +28,7 @@ CONTRACT: Mapping[ModuleType, type[Any]] = {
 
 
 def protocol_members(contract: type[Any]) -> list[str]:
-    """The names that a Protocol itself asks for, without those of the one that it extends."""
+    """The names that a Protocol itself requires, without those of the Protocol that it extends."""
     return [name for name in vars(contract) if not name.startswith("_")]
 
 
@@ -38,7 +38,7 @@ def load_drivers(package: ModuleType) -> dict[str, Any]:
     drivers: dict[str, Any] = {}
     for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
         if info.name.startswith("_"):
-            # _template.py is for reading
+            # _template.py is only an example.
             continue
         module = import_module(f"{package.__name__}.{info.name}")
         if missing := [
@@ -87,7 +87,7 @@ def layer(kind: str) -> protocols.Layer[Any]:
 
 
 def starts_resync(kind: str, option_values: Mapping[str, Any]) -> bool:
-    """True when the kernel works on after a layer with these complete options was built, as far as is known."""
+    """True if the kernel is known to continue to work after a layer with these complete options is built."""
     driver = layer(kind)
     if isinstance(driver, protocols.InitialResync):
         return driver.starts_resync(options.build_options(driver.Options, option_values))
@@ -137,20 +137,20 @@ def tool_programs(kind: str, option_values: Mapping[str, Any]) -> tuple[Need, ..
 
 
 def named_programs(kind: str, built: Any) -> tuple[str, ...]:
-    """Programs on the host that a person named in these options and that root will run: an owner's to say."""
+    """Programs that a person named in these options and that root will run. Only an owner may name them."""
     driver = tool(kind)
     return driver.named_programs(built) if isinstance(driver, protocols.NamesPrograms) else ()
 
 
 def with_program(kind: str, built: Any, path: str) -> Any:
-    """These options with `path` as the program that they name. Raises OptionsError when the tool does not take it."""
+    """These options with `path` as their program. Raises OptionsError if the tool does not accept it."""
     driver = tool(kind)
     assert isinstance(driver, protocols.NamesPrograms), "only these name programs"
     return dataclasses.replace(built, **{driver.PROGRAM_OPTION: path})
 
 
 def root_reason(kind: str, built: Any, target: Target) -> str:
-    """Reason why root must run the tool on the target; "" where a user who may open the target will do."""
+    """Reason why root must run the tool on the target; "" if a user who may open the target is enough."""
     driver = tool(kind)
     if isinstance(driver, protocols.Unprivileged):
         return driver.root_reason(built, target)
@@ -158,19 +158,19 @@ def root_reason(kind: str, built: Any, target: Target) -> str:
 
 
 def runs_user_code(kind: str) -> bool:
-    """True when the tool runs what a person wrote, as root where they say so: an owner's to say, too."""
+    """True if the tool runs code of a user, possibly as root. Only an owner may write such options."""
     driver = tool(kind)
     return isinstance(driver, protocols.RunsUserCode) and driver.OWN_CODE
 
 
 def live_files(kind: str) -> tuple[str, ...]:
-    """Files in which the tool tells what happens right now."""
+    """The files in which the tool reports its progress."""
     driver = tool(kind)
     return driver.LIVE_FILES if isinstance(driver, protocols.LiveOutput) else ()
 
 
 def depth_options(kind: str = "") -> tuple[str, ...]:
-    """Options that make the outstanding I/Os, in their order: of this tool, or of each there is."""
+    """The options that determine the outstanding I/Os, in order: of this tool, or of every tool."""
     drivers = (driver for name, driver in all_tools().items() if kind in ("", name))
     return _depth_option_names(tuple(driver.Options for driver in drivers))
 
@@ -183,13 +183,13 @@ def _depth_option_names(of_tools: tuple[type[Any], ...]) -> tuple[str, ...]:
 
 
 def required_bytes(kind: str, built: Any, target: Target) -> int:
-    """Bytes that the tool needs on the target; 0 where it says none."""
+    """Bytes that the tool needs on the target; 0 if it declares none."""
     driver = tool(kind)
     return driver.required_bytes(built, target) if isinstance(driver, protocols.SizedTarget) else 0
 
 
 def reads_existing(kind: str, built: Any) -> bool:
-    """True when the tool reads what it has not written itself, on a volume."""
+    """True if the tool reads blocks of a volume that it has not written itself."""
     driver = tool(kind)
     return isinstance(driver, protocols.SizedTarget) and driver.reads_existing(built)
 
@@ -211,7 +211,7 @@ def access_pattern(
 
 
 def same_work(kind: str, options: Mapping[str, object]) -> SameWork | None:
-    """Parts that results of the same work as one with these options have equal. None: nobody can tell."""
+    """The parts that results of the same work have in common with these options; None if unknown."""
     driver = all_tools().get(kind)
     return driver.same_work(options) if isinstance(driver, protocols.ComparableWork) else None
 
@@ -233,7 +233,7 @@ def _option_defaults(of_tool: type[Any]) -> dict[str, Any]:
 
 
 def uses_monotonic_clock(kind: str, option_values: Mapping[str, Any]) -> bool:
-    """True when it is known that the tool with these options times by a clock that nobody can set."""
+    """True if the tool with these options is known to use a clock that nobody can set."""
     driver = tool(kind)
     if not isinstance(driver, protocols.KnownClock):
         return False
@@ -245,7 +245,7 @@ def uses_monotonic_clock(kind: str, option_values: Mapping[str, Any]) -> bool:
 
 
 def printed_version(kind: str, outputs: Mapping[str, bytes]) -> str:
-    """The version that the tool's output names, "" where it names none."""
+    """The version that the tool's output names; "" if it names none."""
     driver = tool(kind)
     return driver.printed_version(outputs) if isinstance(driver, protocols.PrintsVersion) else ""
 

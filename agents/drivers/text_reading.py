@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every result in a text, by every reader; and the lines that none of them can read. Pure.
+"""Every result in a text, by every reader, and the lines that none of them can read. Pure.
 
-Two readers may see the same lines (fio's disk table looks like iostat's): the one that covers more of them has them.
+Two readers may claim the same lines (fio's disk table looks like iostat's): the one that covers more lines gets them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_UNREAD_LINE_CHARACTERS = 120
 
 
 def read_text(text: str, name: str = "") -> Reading:
-    """`name`: the file's, which tells fio's logs apart. Line numbers are those of `text`, from 1."""
+    """Read a text; the file's `name` distinguishes fio's logs. Line numbers are those of `text`, from 1."""
     if reading := _whole_text_result(text, name):
         return Reading((reading,), ())
     # as web pages have it; readers know it themselves
@@ -29,7 +29,7 @@ def read_text(text: str, name: str = "") -> Reading:
 
 
 def _whole_text_result(text: str, name: str) -> ParsedResult | None:
-    """The result that is all of the text, of a reader that such texts belong to: nobody else need look at it."""
+    """The result that fills the whole text, if one reader recognizes its beginning; no other need look at it."""
     for reader in registry.opening_readers():
         if reader.START_PATTERN.match(text):
             readings = reader.find_results(text, name)
@@ -39,14 +39,14 @@ def _whole_text_result(text: str, name: str) -> ParsedResult | None:
 
 
 def may_hold(text: str, reader: Reader) -> bool:
-    """True when any of its words is there: most readers have nothing to do with a text, and need not split it up."""
+    """True if the text has any of the reader's keywords: most readers need not split it into lines."""
     return any(
         word in text if isinstance(word, str) else word.search(text) for word in reader.KEYWORDS
     )
 
 
 def _without_overlaps(readings: Iterable[ParsedResult]) -> list[ParsedResult]:
-    """Without overlaps: a readable one wins over one in trouble, then the longer one."""
+    """The results without overlaps: a readable result wins over an unreadable one, then the longer one."""
     separate: list[ParsedResult] = []
     for reading in sorted(
         readings,
@@ -58,7 +58,7 @@ def _without_overlaps(readings: Iterable[ParsedResult]) -> list[ParsedResult]:
 
 
 def _unread(text: str, readings: list[ParsedResult]) -> Iterable[UnreadLines]:
-    """Runs of lines that belong to no result and are not empty; an empty line does not end one."""
+    """Runs of non-empty lines that belong to no result; an empty line does not end a run."""
     parts = {
         part for reading in readings for part in ((reading.first, reading.last), *reading.also)
     }
