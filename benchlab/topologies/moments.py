@@ -14,7 +14,7 @@ AS_BUILT, RESYNC = "", "resync"
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Moment after `stage` stages have begun; `growing` while the kernel works on the last one (0: the first resync)."""
+    """Moment after `stage` stages have begun; `growing` if the kernel works on the last one (0: the first resync)."""
 
     stage: int = 0
     growing: bool = False
