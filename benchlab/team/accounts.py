@@ -17,7 +17,10 @@ from benchlab.team import invitations, tokens
 
 @transaction.atomic
 def deactivate(user: User, by: User) -> None:
-    """Sessions and tokens end at once, open invitations too. Raises ValidationError: nobody locks themselves out."""
+    """Deactivate a user: sessions, tokens and open invitations end at once.
+
+    Raises ValidationError: nobody locks themselves out.
+    """
     if user.pk == by.pk:
         raise ValidationError("You cannot deactivate yourself; another site admin can.")
     User.objects.filter(pk=user.pk).update(is_active=False)
@@ -34,7 +37,7 @@ def activate(user: User) -> None:
 
 @transaction.atomic
 def remove_second_factor(user: User) -> None:
-    """The app's secret and the recovery codes. Sessions end: who asks for it may not be the person."""
+    """Remove the app's secret and the recovery codes. Sessions end: whoever asks for it may not be the person."""
     Authenticator.objects.filter(user=user).delete()
     for session in UserSession.objects.filter(user=user):
         session.end()

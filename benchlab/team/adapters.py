@@ -67,7 +67,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return user
 
     def post_login(self, request: HttpRequest, user: Any, **how: Any) -> HttpResponse:
-        """Remember the browser, once the second factor was given, too."""
+        """Remember the browser, also after the second factor."""
         response: HttpResponse = super().post_login(request, user, **how)
         login_limits.remember_device(request, response, user.get_username())
         return response
@@ -97,7 +97,10 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 
 
 class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """An account that is there is connected by its person; a new one needs an invitation, opened in this session."""
+    """Adapter of single sign-on.
+
+    Its person connects an existing account; a new one needs an invitation, opened in this session.
+    """
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         return invitations.remembered_invitation(request.session) is not None

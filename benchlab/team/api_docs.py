@@ -62,7 +62,7 @@ class SharedGenerator(SchemaGenerator):
     _schemas: ClassVar[dict[str | None, Any]] = {}
 
     def get_schema(self, request: Any = None, public: bool = False) -> Any:
-        """Whoever gets the schema must not change it."""
+        """Return the schema. Callers must not change it."""
         if not public:
             return super().get_schema(request, public)  # type: ignore[no-untyped-call]
         version = self.api_version or getattr(request, "version", None)
@@ -91,7 +91,7 @@ class SharedSchema(SpectacularAPIView):
 
 
 def operation_groups() -> dict[str, list[Operation]]:
-    """Noun -> operations, in the order of the addresses."""
+    """Operations by noun, in the order of the addresses."""
     schema = SharedGenerator().get_schema(public=True)  # type: ignore[no-untyped-call]
     groups: dict[str, list[Operation]] = {}
     for path, methods in schema["paths"].items():
@@ -135,7 +135,7 @@ def _body_schema(body: Json) -> Json:
 
 
 def _resolved(schema: Json, node: Json) -> Json:
-    """Behind its references."""
+    """The schema that a reference leads to."""
     for key in ("allOf", "oneOf", "anyOf"):
         if key in node:
             return _resolved(schema, {**node[key][0], **{k: node[k] for k in node if k != key}})
@@ -146,7 +146,7 @@ def _resolved(schema: Json, node: Json) -> Json:
 
 
 def _schema_fields(schema: Json, node: Json, without: str, prefix: str = "") -> Iterator[Field]:
-    """An object within is told field by field: progress.eta_s."""
+    """Fields of a schema, those of nested objects one by one: progress.eta_s."""
     resolved = _resolved(schema, node)
     required = resolved.get("required", ())
     for name, raw in resolved.get("properties", {}).items():
@@ -179,7 +179,7 @@ def _field_kind(schema: Json, raw: Json) -> str:
 
 
 def _is_worth_showing(limit: int | None) -> bool:
-    """True when a limit is worth telling: one that only says how wide the column is would be noise."""
+    """True if the limit is worth showing; one that only gives the width of a column would be noise."""
     return (limit is not None and abs(limit) < 2**15 - 1) or limit == 65535
 
 

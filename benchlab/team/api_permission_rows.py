@@ -14,7 +14,7 @@ from benchlab.team import permissions
 from benchlab.team.api_docs import Operation
 from benchlab.team.levels import Level
 
-# From the least to the most: each may what those before it may. Nothing of the API is open to strangers.
+# From the least to the most: each may do what those before it may. Nothing of the API is open to strangers.
 LEVELS = (Level.VIEWER, Level.OPERATOR, Level.OWNER, Level.SITE_ADMIN)
 ACTION_WORDS = {
     "retrieve": "read",
@@ -34,7 +34,7 @@ class Noun:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`see` and `do`: levels in words; empty: there is no such."""
+    """Row of a page. `see` and `do`: levels in words; empty where there is no such method."""
 
     address: str
     see: str
@@ -61,7 +61,7 @@ def noun_rows(groups: Mapping[str, Iterable[Operation]]) -> list[Noun]:
 
 
 def page_rows() -> list[Page]:
-    """A line for each page, in the table's order."""
+    """One row for each page, in the order of the table."""
     levels_by_page: dict[str, dict[str, str]] = {}
     for what, kind, level in permissions.permission_rows():
         if kind != "API":

@@ -14,7 +14,7 @@ from benchlab.team import current_roles
 
 class Backend(AuthenticationBackend):  # type: ignore[misc]
     def get_user(self, user_id: Any) -> User | None:
-        """None for whoever was deactivated: their sessions end with the next request."""
+        """Return the user; None for a deactivated one, whose sessions end with the next request."""
         user = User.objects.filter(pk=user_id).annotate(**current_roles.role_columns()).first()
         return user if user is not None and self.user_can_authenticate(user) else None
 

@@ -11,7 +11,7 @@ from benchlab.team import current_roles
 
 
 def may(request: HttpRequest) -> dict[str, object]:
-    """Lazy: a page that asks nothing pays nothing."""
+    """Lazy object with the user's roles: a page that does not ask pays nothing."""
     return {
         "may": SimpleLazyObject(lambda: current_roles.user_roles(request.user)),
         "single_sign_on": settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"],

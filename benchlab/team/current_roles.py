@@ -31,7 +31,7 @@ USER_COLUMN, TOKEN_USER_COLUMN = "auth_user.id", "team_apitoken.user_id"
 
 @dataclass(frozen=True, slots=True)
 class TeamRole:
-    """One team of a person."""
+    """One team of a person, with their role in it."""
 
     team: int
     name: str
@@ -88,7 +88,7 @@ def copy_roles(row: Any, user: AbstractBaseUser) -> None:
 
 
 def user_roles(user: AbstractBaseUser | AnonymousUser) -> UserRoles:
-    """Standing that came with the row; asked anew for a user who came some other way (a token's)."""
+    """Roles that came with the user's row; queried for a user without them (a token's)."""
     if not user.is_authenticated:
         return UserRoles()
     if not hasattr(user, "_teams"):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SecondFactorMissing(PermissionDenied):
-    """A team of the person's demands it."""
+    """A team of the person's demands the second factor."""
 
 
 def check_level(user: AbstractBaseUser | AnonymousUser, level: Level) -> None:
@@ -51,7 +51,7 @@ def check_level(user: AbstractBaseUser | AnonymousUser, level: Level) -> None:
             f"That needs the role {level.value}; this token is a {highest_role(user).value}'s."
         )
     require_role(user, level.role)
-    # Who is in no team sees empty pages that say what to do; who lacks the role everywhere is told which.
+    # A user of no team sees empty pages that say what to do; one who lacks the role everywhere is told which.
     if level.role != Role.VIEWER and not teams_of(user).exists():
         if Membership.objects.filter(user_id=user.pk).exists():
             raise PermissionDenied(f"That needs the role {level.value} in a team of yours.")
@@ -59,7 +59,7 @@ def check_level(user: AbstractBaseUser | AnonymousUser, level: Level) -> None:
 
 
 class PermissionMiddleware(MiddlewareMixin):
-    """It must come after LoginRequiredMiddleware, which sends strangers to the login page."""
+    """Check each page. It must come after LoginRequiredMiddleware, which sends strangers to the login page."""
 
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
@@ -68,7 +68,7 @@ class PermissionMiddleware(MiddlewareMixin):
 
 
 def page_refusal(request: HttpRequest) -> HttpResponseBase | None:
-    """None when the page may go on. Raises PermissionDenied."""
+    """Refusal of the page; None when it may go on. Raises PermissionDenied."""
     match = request.resolver_match
     assert match is not None
     if hasattr(match.func, "cls"):
@@ -93,7 +93,7 @@ def page_refusal(request: HttpRequest) -> HttpResponseBase | None:
 
 
 def _uses_table(view: Any) -> bool:
-    """True when that is its permission class, whatever the address was registered with."""
+    """True if the view's permission class is this one, whatever the address was registered with."""
     classes = getattr(view, "initkwargs", {}).get("permission_classes", view.cls.permission_classes)
     return list(classes) == [TablePermission]
 
@@ -107,7 +107,7 @@ class TablePermission(BasePermission):
             return _has_page_permission(request)
         action = getattr(view, "action", None)
         if action in (None, "metadata"):
-            # an unknown method is told as such
+            # An unknown method is reported as such.
             return bool(request.user.is_authenticated)
         # a second view of one model
         noun_name = getattr(view, "noun", noun.model._meta.model_name)

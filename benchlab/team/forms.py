@@ -18,7 +18,7 @@ from benchlab.team.roles import Role
 
 
 class NewAccount(forms.ModelForm):  # type: ignore[type-arg]
-    """A person with an invitation makes an account."""
+    """Form with which an invited person makes an account."""
 
     password = forms.CharField(
         strip=False,
@@ -38,7 +38,7 @@ class NewAccount(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean_username(self) -> str:
         name: str = self.cleaned_data["username"]
-        # The login does not tell Alice from alice.
+        # The login does not distinguish Alice from alice.
         if User.objects.filter(username__iexact=name).exists():
             raise ValidationError("That name is taken.")
         return name

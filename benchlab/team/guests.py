@@ -10,7 +10,7 @@ from django.db.models import Model, Q
 
 
 class Guest(AnonymousUser):
-    """Only `OwnedQuerySet.visible_to` asks for it; to all else it is a stranger without an account."""
+    """Guest as a user. Only `OwnedQuerySet.visible_to` knows it; to all else it is a stranger without an account."""
 
     def __init__(self, sees: Mapping[str, Q]) -> None:
         """`sees`: "runs.Attempt" -> which of them; a model that is not named is not seen at all."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Invitations: who gets in, as what, by whose word. The database has a link's SHA-256 and nothing to make it of."""
+"""Invitations: who joins, with which role, and who invited them. The database stores only the SHA-256 of a link."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def token_digest(token: str) -> str:
 
 
 def invite(team: Team, role: Role, by: AbstractBaseUser, email: str = "") -> tuple[Invitation, str]:
-    """The row, and the token, which is nowhere else. Raises ValidationError for the library, which has no members."""
+    """Create an invitation. Return the row, and the token, which is stored nowhere.
+
+    Raises ValidationError for the library, which has no members.
+    """
     if team.library:
         raise ValidationError("The reference library has no members.")
     token = secrets.token_urlsafe(32)
@@ -69,14 +72,14 @@ def remember_invitation(session: SessionBase, invitation: Invitation) -> None:
 
 
 def remembered_invitation(session: SessionBase) -> Invitation | None:
-    """The one that this session has opened, as long as it is open."""
+    """The invitation that this session has opened, as long as it is open."""
     number = session.get(SESSION_KEY)
     return open_invitations().filter(pk=number).first() if isinstance(number, int) else None
 
 
 @transaction.atomic
 def accept_invitation(invitation: Invitation, user: AbstractBaseUser) -> Membership:
-    """Raises ValidationError when somebody was faster, or the user is in the team already."""
+    """Accept the invitation. Raises ValidationError if somebody was faster, or the user is in the team already."""
     if Membership.objects.filter(team=invitation.team_id, user_id=user.pk).exists():
         raise ValidationError("You are in this team already.")
     won = open_invitations().filter(pk=invitation.pk)
@@ -88,11 +91,11 @@ def accept_invitation(invitation: Invitation, user: AbstractBaseUser) -> Members
 
 
 def revoke_invitation(invitation: Invitation) -> None:
-    """Twice is as once; a used one stays used."""
+    """Revoke an invitation. Repeating it changes nothing; a used one stays used."""
     open_invitations().filter(pk=invitation.pk).update(revoked_at=timezone.now())
 
 
 def revoke_all_of(user_id: int, team_id: int | None = None) -> None:
-    """All open ones of somebody who may no longer invite; in all teams without `team_id`."""
+    """Revoke the open invitations by somebody who may no longer invite; those of all teams without `team_id`."""
     rows = open_invitations().filter(invited_by=user_id)
     (rows.filter(team=team_id) if team_id else rows).update(revoked_at=timezone.now())

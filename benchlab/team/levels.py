@@ -21,7 +21,7 @@ class Level(Enum):
 
     @property
     def role(self) -> Role | None:
-        """The role in the row's team; None where teams do not matter."""
+        """Role in the row's team; None where teams do not matter."""
         return Role(self.value) if self.value in Role.values else None
 
 
@@ -31,7 +31,7 @@ VIEWER, OPERATOR, OWNER = Level.VIEWER, Level.OPERATOR, Level.OWNER
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`see`: GET and HEAD; `do`: every other method. None: there is no such."""
+    """Levels of a page. `see`: GET and HEAD; `do`: every other method. None: there is no such."""
 
     see: Level | None = None
     do: Level | None = None

@@ -100,13 +100,13 @@ def count_stranger(login: str) -> Attempt | None:
 
 
 def has_session(request: HttpRequest, login: str) -> bool:
-    """Tell whether a session of the account is open at this address, which is then no stranger's."""
+    """True if a session of the account is open at this address, which is then no stranger's."""
     address = client_address(request)
     return bool(UserSession.objects.filter(user__username__iexact=login, ip=address).exists())
 
 
 def forgive_account(login: str) -> None:
-    """Begin to count anew: the account has a new password."""
+    """Restart the count of an account that has a new password."""
     cache.delete(_cache_key(ACCOUNT, login.lower()))
 
 

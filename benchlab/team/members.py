@@ -13,7 +13,7 @@ from benchlab.team.roles import Role
 
 @transaction.atomic
 def change_role(member: Membership, role: Role) -> None:
-    """Raises ValidationError when the team's last owner would be lowered."""
+    """Change a member's role. Raises ValidationError when the team's last owner would be lowered."""
     if role is not Role.OWNER:
         _check_owner_remains(member)
         invitations.revoke_all_of(member.user_id, member.team_id)
@@ -23,7 +23,7 @@ def change_role(member: Membership, role: Role) -> None:
 
 @transaction.atomic
 def remove_member(member: Membership) -> None:
-    """Also by their own wish. Raises ValidationError when nobody would own the team any more."""
+    """Remove a member, also by their own wish. Raises ValidationError when nobody would own the team any more."""
     _check_owner_remains(member)
     invitations.revoke_all_of(member.user_id, member.team_id)
     member.delete()

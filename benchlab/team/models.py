@@ -44,7 +44,7 @@ class OwnedQuerySet(models.QuerySet[M]):
         return self._in_teams(teams_of(user).values_list("team_id", flat=True))
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Also the reference library's: for pages that only show. Whatever changes something asks `for_user`."""
+        """Rows of `for_user` and of the reference library, for pages that only show. Changes must use `for_user`."""
         if isinstance(user, Guest):
             return self.not_deleted().filter(user.rows_of(self.model))
         if not user.is_authenticated:
@@ -61,22 +61,22 @@ class OwnedQuerySet(models.QuerySet[M]):
         return self.filter(**lookup, **soft_delete.not_deleted_filter(self.model))
 
     def not_deleted(self) -> Self:
-        """Without what is part of something deleted; `for_user` and `visible_to` ask it themselves."""
+        """Rows that are not part of anything deleted; `for_user` and `visible_to` apply it themselves."""
         return self.filter(**soft_delete.not_deleted_filter(self.model))
 
     def current(self) -> Self:
-        """Rows that lists, pickers, Home and the search begin with: without what is archived, or part of such."""
+        """Rows that lists, pickers, Home and the search begin with: those that are not archived, nor part of such."""
         return self.filter(**soft_delete.current_filter(self.model))
 
     def archived(self) -> Self:
-        """The others: what a list's *Archived* shows."""
+        """Archived rows, as a list's *Archived* shows them."""
         return self.filter(**soft_delete.archived_filter(self.model))
 
 
 class UndeletedQuerySet(OwnedQuerySet[M]):
     """Rows that can be deleted (soft_delete.py). The manager hides deleted ones; a row's own relations do not."""
 
-    # To mypy, which knows it by its class's name and base, the manager is the one that Django makes.
+    # mypy knows the manager by its class's name and base, and takes it for the one that Django makes.
     if not TYPE_CHECKING:
 
         @classmethod
@@ -98,7 +98,7 @@ class Team(models.Model):
     members = models.ManyToManyField(
         settings.AUTH_USER_MODEL, through="Membership", related_name="teams"
     )
-    # The one team without members: its rows are everybody's to read and nobody's to change.
+    # The one team without members: everybody may read its rows and nobody may change them.
     library = models.BooleanField(default=False, editable=False)
     require_mfa = models.BooleanField(
         "second factor demanded",
@@ -192,7 +192,7 @@ def teams_of(user: AbstractBaseUser | AnonymousUser) -> models.QuerySet[Membersh
 
 
 def has_role(user: AbstractBaseUser | AnonymousUser, team_id: int, role: Role) -> bool:
-    """True when the user is that or more in the team, and the token that they came with, if any, lets them be it."""
+    """True if the user has at least this role in the team, and their token, if any, allows it."""
     if role not in highest_role(user).and_below or only_team(user) not in (None, team_id):
         return False
     mine = Membership.objects.filter(team=team_id, user_id=user.pk or 0, user__is_active=True)
@@ -200,7 +200,7 @@ def has_role(user: AbstractBaseUser | AnonymousUser, team_id: int, role: Role) -
 
 
 class ApiToken(models.Model):
-    """Lets a script act as a person, within limits (benchlab/team/tokens.py). A revoked one is gone."""
+    """Token with which a script acts as a person, within limits (benchlab/team/tokens.py). A revoked one is deleted."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens"

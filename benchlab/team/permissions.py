@@ -69,7 +69,7 @@ PAGES: Mapping[str, Rule] = {
     "home": Rule(VIEWER),
     "look": Rule(VIEWER),
     "look-figure": Rule(VIEWER),
-    # To reach a new host, to trust its key and to say what may be destroyed there is an owner's.
+    # Only an owner may reach a new host, trust its key and say what may be destroyed there.
     "host-list": Rule(VIEWER),
     "host-add": Rule(OWNER, OWNER),
     "credential-list": Rule(OWNER),
@@ -129,10 +129,10 @@ PAGES: Mapping[str, Rule] = {
     "run-retry": Rule(do=OPERATOR),
     "layout-person-done": Rule(do=OPERATOR),
     "layout-teardown": Rule(do=OPERATOR),
-    # What is left on the host stays there: who may give its disks away may let it go.
+    # Leftovers stay on the host: whoever may give its disks away may release it.
     "layout-release": Rule(OWNER, OWNER),
-    # What becomes of a noun (benchlab/lifecycle): whoever may make one may name it otherwise and archive it; deleting
-    # takes results away from everybody.
+    # Lifecycle of a noun (benchlab/lifecycle): whoever may make one may rename and archive it; deleting takes results
+    # away from everybody.
     "deleted-list": Rule(VIEWER),
     **{
         f"{kind}-{action}": rule
@@ -211,7 +211,7 @@ PAGES: Mapping[str, Rule] = {
         }.items()
     },
     "made-report": Rule(VIEWER),
-    # Who has the link sees what it is about (benchlab/sharing/links.py) and nothing else.
+    # Whoever has the link sees what it shares (benchlab/sharing/links.py) and nothing else.
     "shared": Rule(ANYONE),
     "shared-embed": Rule(ANYONE),
     "shared-figure": Rule(ANYONE),
@@ -249,7 +249,7 @@ def api_level(noun: str, action: str | None) -> Level | None:
 
 
 def permission_rows() -> Iterator[tuple[str, str, str]]:
-    """(what, "see", "do" or "API", level in words), for the docs: what is not in it is refused to everybody."""
+    """Rows (what, "see", "do" or "API", level in words) for the docs. What has no row is refused to everybody."""
     for name, rule in PAGES.items():
         for method, level in (("see", rule.see), ("do", rule.do)):
             if level is not None:

@@ -54,5 +54,5 @@ def require_role(user: object, role: Role) -> None:
 
 
 def required_role(user: object) -> Role:
-    """Role that asks_for said; to see is the least."""
+    """Least role that the request requires; the lowest role, which may only see, by default."""
     return getattr(user, "_least_role", Role.VIEWER)

@@ -18,13 +18,13 @@ SESSION_TEAM = "team"
 
 
 def requesting_user(request: HttpRequest | Request) -> User:
-    """User who is asking; the table lets nobody else come here."""
+    """User who makes the request; the permission table lets nobody else come here."""
     assert isinstance(request.user, User)
     return request.user
 
 
 def chosen_team(request: HttpRequest) -> int | None:
-    """The team that the person chose for new things, in this session."""
+    """Team that the person chose for new rows in this session."""
     chosen: int | None = request.session.get(SESSION_TEAM)
     return chosen
 

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class SoftDeletable(models.Model):
-    """The columns. Whoever has them also has `objects` without the deleted ones, and `even_deleted`."""
+    """Columns of rows that can be deleted.
+
+    A model with them also has `objects` without deleted rows, and `even_deleted`.
+    """
 
     archived_at = models.DateTimeField(null=True, editable=False)
     archived_by = models.CharField(max_length=200, blank=True, editable=False)
@@ -31,7 +34,7 @@ class SoftDeletable(models.Model):
         abstract = True
 
     def offer(self) -> None:
-        """Back into lists and pickers: somebody asks for just this one."""
+        """Restore an archived row to lists and pickers: somebody asks for just this one."""
         if self.archived_at:
             self.archived_at, self.archived_by = None, ""
             self.save(update_fields=["archived_at", "archived_by"])
@@ -46,8 +49,9 @@ def is_soft_deletable(model: type[Model]) -> bool:
 
 @cache
 def owner(model: type[Model]) -> str | None:
-    """The way from a row to what it is part of and can be deleted: "run__campaign"; "" for that itself; None: there is
-    no such.
+    """Path from a row to the deletable row that it is part of: "run__campaign".
+
+    "" for a deletable row itself; None if there is no such row.
     """
     if is_soft_deletable(model):
         return ""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""API tokens: who holds one acts as its person, never as more than it says, and only until it expires.
+"""API tokens. The holder acts as the token's person, within its limits, and until it expires.
 
-The database has a token's SHA-256 and nothing to make it of: 256 random bits need no slow hash.
+The database has only a token's SHA-256: 256 random bits need no slow hash.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def create_token(
     days: int = DEFAULT_DAYS,
     team: Team | None = None,
 ) -> tuple[ApiToken, str]:
-    """The row, and the key, which is nowhere else. `role` is the most it may; `team`: the only one it sees."""
+    """Create a token. Return the row, and the key, which is stored nowhere.
+
+    `role` is the most it may; `team`: the only one it sees.
+    """
     key = PREFIX + secrets.token_urlsafe(32)
     token = ApiToken.objects.create(
         user_id=user.pk,
@@ -56,12 +59,15 @@ def create_token(
 
 
 def revoke_all(user_id: int) -> int:
-    """Revoke every token of a person; how many there were."""
+    """Revoke every token of a person; return how many there were."""
     return ApiToken.objects.filter(user_id=user_id).delete()[0]
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Token blab_…`, or Bearer; or Basic with the user `token`, for tools that take only a URL."""
+    """Authentication by `Authorization: Token blab_…`, or Bearer.
+
+    Tools that take only a URL use Basic with the user `token`.
+    """
 
     def authenticate(self, request: Request) -> tuple[AbstractBaseUser, ApiToken] | None:
         words = get_authorization_header(request).split()
@@ -97,7 +103,7 @@ class TokenAuthentication(BaseAuthentication):
 
 
 def _token_of_basic(words: list[bytes]) -> bytes:
-    """The token that stands where a password would. Raises AuthenticationFailed."""
+    """Token in place of the password. Raises AuthenticationFailed."""
     try:
         user, colon, key = base64.b64decode(b"".join(words), validate=True).partition(b":")
     except ValueError:
