@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chain: how an entry is added, and how a broken one is found."""
+"""The chain of entries: how one is added, and how a break is detected."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CheckResult:
     """`broken`: the first entry that is not what was written, and why; "" when all are."""
 
     entries: int
-    # the last digest
+    # digest of the last entry
     head: str
     broken: str
 
@@ -58,7 +58,7 @@ def add_entry(
     outcome: str = "done",
     details: Mapping[str, Any] | None = None,
 ) -> Entry:
-    """Add an entry. It is part of the caller's transaction: what was rolled back was not done."""
+    """Add an entry in the caller's transaction: an action that was rolled back was not done."""
     _lock_log()
     head = Head.objects.filter(pk=Head.ONLY).first() or Head(pk=Head.ONLY)
     entry = Entry(
@@ -99,7 +99,7 @@ def _advance_head(head: Head, entry: Entry) -> None:
 
 
 def _store_head(content: HeadContent, seal: str) -> None:
-    """The caller holds LOCK: nobody else makes or moves the head meanwhile."""
+    """Store the head. The caller holds LOCK: nobody else makes or moves the head meanwhile."""
     fields = asdict(content) | {"seal": seal}
     if not Head.objects.filter(pk=Head.ONLY).update(**fields):
         Head.objects.create(pk=Head.ONLY, **fields)
@@ -150,7 +150,7 @@ def check_log() -> CheckResult:
 
 @transaction.atomic
 def _head_and_last_id() -> tuple[Head | None, int]:
-    """The head and the last entry's id, of one moment."""
+    """The head and the id of the last entry, at one moment."""
     _lock_log()
     head = Head.objects.filter(pk=Head.ONLY).first()
     return head, Entry.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
@@ -187,7 +187,7 @@ def _file_mismatch() -> str:
 
 @transaction.atomic
 def accept_end() -> None:
-    """Take the log's end as it is: a person has looked, and knows why. That is an entry itself."""
+    """Accept the log's end as it is: a person has looked and knows why. This adds an entry itself."""
     broken = check_log().broken
     _lock_log()
     last = Entry.objects.order_by("-pk").first()
@@ -199,7 +199,7 @@ def accept_end() -> None:
 
 @transaction.atomic
 def renew_seal() -> None:
-    """Under the newest key of BENCHLAB_KEY, so that an older one can be thrown away."""
+    """Renew the seal with the newest key of BENCHLAB_KEY, so that an older one can be thrown away."""
     _lock_log()
     head = Head.objects.filter(pk=Head.ONLY).first()
     if head and heads.is_sealed(_head_content(head), head.seal):

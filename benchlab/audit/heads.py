@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HeadContent:
-    """Content of a head; of an empty log all is empty."""
+    """Content of a head. All of it is empty for an empty log."""
 
     entries: int = 0
     entry: int = 0
@@ -40,7 +40,7 @@ class HeadContent:
 
 
 class Unreadable(Exception):
-    """The file is there and says nothing; the text names it."""
+    """The head file exists but cannot be read; the text names it."""
 
 
 def seal(content: HeadContent) -> str:
@@ -61,7 +61,7 @@ def _hmac_seal(content: HeadContent, secret: str) -> str:
 
 
 def head_file() -> Path | None:
-    """The file's; None: there is none."""
+    """Path of the head file; None if there is none."""
     return Path(settings.BENCHLAB_AUDIT_HEAD) if settings.BENCHLAB_AUDIT_HEAD else None
 
 
@@ -80,13 +80,13 @@ def read_head_file() -> HeadContent | None:
 
 
 def is_in_log(content: HeadContent) -> bool:
-    """True when the entry that it tells of is there as it was, or it tells of none."""
+    """True if the log still has the entry that the head names, or the head names none."""
     entries = Entry.objects.filter(pk=content.entry, digest=content.digest)
     return not content.entries or entries.exists()
 
 
 def write_head_file(content: HeadContent, anew: bool = False) -> None:
-    """Write it down after the commit. What it said before stays when the log no longer has it: that is the evidence.
+    """Write the head after the commit. A head that the log no longer has stays: it is the evidence.
 
     `anew`: a person has looked and takes the log as it is. A file that cannot be written stops nobody's work.
     """
@@ -109,7 +109,7 @@ def write_head_file(content: HeadContent, anew: bool = False) -> None:
 
 @contextmanager
 def _exclusive(place: Path) -> Iterator[None]:
-    """Web, worker and commands write it at the same time."""
+    """Lock the file: web, worker and commands write it at the same time."""
     with place.with_suffix(".lock").open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

@@ -33,10 +33,10 @@ REAUTHENTICATION = {
 
 
 class AuditMiddleware(MiddlewareMixin):
-    """It must come after the authentication middleware."""
+    """Record requests. It must come after the authentication middleware."""
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, kwargs: Any) -> None:
-        """Note the deed's subject before it is done: it may be gone afterwards."""
+        """Note the subject before the action: it may be gone afterwards."""
         if request.method not in SAFE_METHODS:
             request_notes.note_subject(
                 request, *subjects.address_subject(request.resolver_match, view, kwargs)
@@ -49,7 +49,7 @@ class AuditMiddleware(MiddlewareMixin):
         if request.method in SAFE_METHODS or match is None or match.url_name in RECORDED_BY_SIGNAL:
             return response
         if response.has_header("Idempotency-Replayed"):
-            # nothing was done: it was told before
+            # A replay does nothing: the first request was recorded already.
             return response
         status = response.status_code
         if (status < 400 or status in REFUSED_STATUSES) and _is_recorded(request, match, response):
@@ -66,7 +66,7 @@ def _intended_page(request: HttpRequest) -> ResolverMatch | None:
 
 
 def _is_recorded(request: HttpRequest, match: ResolverMatch, response: HttpResponseBase) -> bool:
-    """Not what strangers try: the log only grows, and is not theirs to fill. Nor a form that came back.
+    """True if the request is recorded: not a stranger's, as the log only grows, nor a form that came back.
 
     A page's form comes back when it was wrong, when it only asked what something would do or cost, and when the
     password is asked for first.
@@ -82,7 +82,10 @@ def _is_recorded(request: HttpRequest, match: ResolverMatch, response: HttpRespo
 
 
 def _has_succeeded(request: HttpRequest, match: ResolverMatch, response: HttpResponseBase) -> bool:
-    """A page that refuses redirects as well, and notes that it did; or it sends on to set up a second factor."""
+    """True if the action succeeded. A page that refuses redirects as well, and records that.
+
+    A redirect may also lead to the set-up of a second factor.
+    """
     if response.status_code >= 400 or request_notes.is_refused(request):
         return False
     target = subjects.redirect_page(response)
@@ -113,7 +116,7 @@ def _record_request(request: HttpRequest, match: ResolverMatch, response: HttpRe
 
 
 def _action(match: ResolverMatch, view: Any, method: str) -> str:
-    """ "host.mark_spare" of the API, the URL's name of a page."""
+    """Name of the action: "host.mark_spare" of the API, the URL's name of a page."""
     actions = getattr(match.func, "actions", None)
     if view is None or not actions:
         return str(match.url_name or match.route)
@@ -122,7 +125,7 @@ def _action(match: ResolverMatch, view: Any, method: str) -> str:
 
 
 def _client_address(request: HttpRequest | None) -> str:
-    """Whence it came, as the limits on log-ins have it: behind proxies of ours, what they say."""
+    """Client's address, as the limits on log-ins determine it: behind our proxies, the one that they report."""
     if request is None:
         return ""
     try:

@@ -18,8 +18,11 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self._in_teams(user, teams_of(user).values("team_id"))
 
     def to_sort_for(self, user: AbstractBaseUser | AnonymousUser) -> EntryQuerySet:
-        """The same, by one query more: by the teams' numbers, of which PostgreSQL knows how much of the log each has.
-        Of a subquery it does not, and would sort all of the log instead of reading an index in order."""
+        """The same rows as `for_user`, by the teams' ids, with one query more.
+
+        PostgreSQL knows how much of the log each team has. With a subquery it does not, and would sort all of the log
+        instead of reading an index in order.
+        """
         return self._in_teams(user, list(teams_of(user).values_list("team_id", flat=True)))
 
     def _in_teams(self, user: AbstractBaseUser | AnonymousUser, teams: Any) -> EntryQuerySet:

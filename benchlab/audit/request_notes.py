@@ -18,30 +18,30 @@ def note_subject(request: HttpRequest | Request, team_id: int | None, words: str
 
 
 def mark_done(request: HttpRequest) -> None:
-    """It was done, though it answers with a page: a link that is shown this once, what a host said."""
+    """Mark the action as done, though it answers with a page: a link that is shown this once, what a host said."""
     _django_request(request).deed = True
 
 
 def mark_refused(request: HttpRequest, why: str = "") -> None:
-    """Nothing was done. `why`: shown to the person on the next page; "" where the page itself shows it."""
+    """Mark the action as refused. `why`: shown to the person on the next page; "" where the page itself shows it."""
     _django_request(request).refused = True
     if why:
         messages.error(_django_request(request), why)
 
 
 def is_refused(request: HttpRequest) -> bool:
-    """True when `refused` was called."""
+    """True if `mark_refused` was called."""
     return getattr(request, "refused", False)
 
 
 def noted_subject(request: HttpRequest) -> tuple[int | None, str]:
-    """Team and subject that `about` noted; (None, "") for nothing."""
+    """Team and subject that `note_subject` noted; (None, "") if nothing was noted."""
     subject: tuple[int | None, str] = getattr(request, "audited", (None, ""))
     return subject
 
 
 def is_done(request: HttpRequest) -> bool:
-    """True when `done` was said."""
+    """True if `mark_done` was called."""
     return getattr(request, "deed", False)
 
 

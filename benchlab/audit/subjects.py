@@ -52,7 +52,10 @@ NO_SUBJECT: Subject = (None, "")
 
 
 def address_subject(match: ResolverMatch | None, view: Any, kwargs: Mapping[str, Any]) -> Subject:
-    """Before the deed: the rows may be gone afterwards. Whether the caller may see them is not asked here."""
+    """Subject by the address, before the action: the rows may be gone afterwards.
+
+    The caller's rights are not checked here.
+    """
     queryset = getattr(getattr(view, "cls", None), "queryset", None)
     if queryset is not None:
         return _subject({"pk": queryset.model}, kwargs)
@@ -81,7 +84,7 @@ def created_subject(
 
 
 def redirect_page(response: HttpResponseBase) -> ResolverMatch | None:
-    """The page of ours that the answer sends the browser to."""
+    """Page of ours to which the answer redirects the browser."""
     return resolve_page(str(response.get("Location", "")).partition("?")[0].partition("#")[0])
 
 
@@ -116,7 +119,7 @@ def describe_row(row: Model) -> str:
 
 
 def former_name(before: str, now: str) -> str:
-    """Behind the words of a row: what it was called until now; empty: the same."""
+    """Former name to print behind the words of a row; empty if it is unchanged."""
     return f", “{before}” before" if before != now else ""
 
 
@@ -128,7 +131,7 @@ def _find_row(model: type[Model], pk: Any) -> Model | None:
 
 
 def _team(row: Any) -> int | None:
-    """Along its TEAM_PATH: "run__campaign__team"."""
+    """Team of a row, along its TEAM_PATH: "run__campaign__team"."""
     if row._meta.label == "team.Team":
         return int(row.pk)
     for step in getattr(row, "TEAM_PATH", "team").split("__"):
