@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Out of lists and pickers, and back. What is archived can be read by its address, as it was."""
+"""Archive rows, out of lists and pickers, and restore them. An archived row can still be read by its address."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AT_REST = (LayoutPhase.DRAFT, LayoutPhase.DONE)
 
 @transaction.atomic
 def archive(row: Any, by: AbstractBaseUser | AnonymousUser) -> None:
-    """Twice is as once. Raises Refused: it runs."""
+    """Archive a row. Repeating it changes nothing. Raises Refused if it runs."""
     current = lock_row(row)
     if going := working_layout(current):
         raise Refused(
@@ -32,12 +32,12 @@ def archive(row: Any, by: AbstractBaseUser | AnonymousUser) -> None:
 
 
 def restore_row(row: Any) -> None:
-    """Twice is as once."""
+    """Restore an archived row. Repeating it changes nothing."""
     row.offer()
 
 
 def working_layout(row: Any) -> Layout | None:
-    """A layout of the campaign that holds a host or waits for one; None if the row is no campaign."""
+    """Layout of the campaign that holds a host or waits for one; None for other nouns."""
     if not isinstance(row, MANAGED_KINDS["campaign"].model):
         return None
     return row.layouts.exclude(phase__in=AT_REST).select_related("host").first()  # type: ignore[no-any-return]

@@ -37,7 +37,7 @@ def delete_phrase(row: Any) -> str:
 
 @transaction.atomic
 def delete(row: Any, by: Person, typed: str = "") -> None:
-    """Raises Refused: it is used, it runs, its disks are not proven blank, or something else was typed."""
+    """Delete a row. Raises Refused if it is used, it runs, its disks are not proven blank, or the phrase differs."""
     current = archiving.lock_row(row)
     if uses := tuple(find_uses(current)):
         raise Refused("It cannot be deleted now.", uses)
@@ -65,7 +65,7 @@ def bring_back(row: Any) -> str:
 
 
 def _undelete(row: Any) -> str:
-    """Under another name where that was taken meanwhile; that is said."""
+    """Restore one row, under another name if its own was taken meanwhile; the message says so."""
     noun, before = managed_kind_of(row), row.name
     # campaigns may have the same name
     if noun.kind != "campaign":
@@ -138,7 +138,7 @@ def _unproven_disks(layouts: list[Layout]) -> Iterator[Use]:
 
 
 def _orphan_uses(layouts: list[Layout]) -> Iterator[Use]:
-    """Remains that the last look at its host found of a layout that is over."""
+    """Remains of a layout that is over, as the last reading of its host showed them."""
     own = {layout.pk for layout in layouts}
     for host in {layout.host_id: layout.host for layout in layouts}.values():
         snapshot = host.snapshots.first()

@@ -25,7 +25,7 @@ MAX_NAMED = 20
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """`size`: in bytes, where that says more."""
+    """Count of what is lost. `size`: in bytes, where that says more."""
 
     what: str
     number: int
@@ -84,7 +84,7 @@ def _comment_losses(row: Any) -> Iterator[Loss]:
 
 
 def _saved_views(row: Campaign) -> list[str]:
-    """Others' personal views are not named to anybody."""
+    """Saved views that are lost. The personal views of others are not named to anybody."""
     views = SavedView.objects.filter(team=row.team_id, for_team=True)
     return [view.name for view in views if row.pk in _campaign_ids(view.query)][:MAX_NAMED]
 

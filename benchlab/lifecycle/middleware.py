@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""410 instead of 404, for members of the team: it was here, and for a while it can be brought back.
+"""Answer 410 instead of 404 to members of the team: the row was here, and for a while it can be brought back.
 
-Raw output that the team's rule removed is told to whoever may see it.
+Whoever may see raw output that the team's rule removed is told so.
 """
 
 from __future__ import annotations

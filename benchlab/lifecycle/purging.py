@@ -33,7 +33,10 @@ SWEEP_BUDGET_S = 20.0
 
 
 def purge_due() -> int:
-    """Purge what is due, as far as the time goes; the number of batches. Several at once take different rows."""
+    """Purge what is due, as far as the time allows; return the number of batches.
+
+    Parallel calls take different rows.
+    """
     until, batches = time.monotonic() + SWEEP_BUDGET_S, 0
     # campaigns first: the others are what their runs refer to
     for noun in MANAGED_KINDS.values():
@@ -45,7 +48,7 @@ def purge_due() -> int:
 
 @transaction.atomic
 def _purge_batch(model: Any, skipped: set[int]) -> bool:
-    """A part of one row that is due. False: there is no such. `kept`: those that cannot go now, which it adds to."""
+    """Purge a part of one row that is due. False if there is none. Rows that cannot go now are added to `kept`."""
     row = (
         due_rows(model)
         .exclude(pk__in=skipped)
@@ -65,7 +68,7 @@ def _purge_batch(model: Any, skipped: set[int]) -> bool:
 
 
 def due_rows(model: Any) -> QuerySet[Any]:
-    """Oldest first. Topologies and workloads stay while a run refers to them, be its campaign deleted or not."""
+    """Rows that are due, the oldest first. Topologies and workloads stay while a run of any campaign refers to them."""
     rows = model.even_deleted.filter(deleted_at__lte=timezone.now() - deleted_rows.grace_period())
     if model is not Campaign:
         kind = (
@@ -123,7 +126,7 @@ def _record_removal(row: Any, action: str, details: dict[str, Any]) -> None:
 
 
 def _remove_part(row: Campaign) -> bool:
-    """The next part of what a campaign has; False: nothing is left but itself."""
+    """Remove the next part of what a campaign has; False if nothing is left but itself."""
     return any(_delete_some(rows, most) for rows, most in _campaign_parts(row))
 
 
@@ -137,7 +140,7 @@ def _campaign_parts(row: Campaign) -> Iterator[tuple[QuerySet[Any], int]]:
 
 
 def _delete_some(rows: QuerySet[Any], most: int) -> bool:
-    """Locked first: a layout that is being taken down once more at this moment is not among them."""
+    """Delete some rows, locked first: a layout that is being taken down once more at this moment is not among them."""
     some = rows.only("pk").order_by("pk").select_for_update(of=("self",))[:most]
     pks = [row.pk for row in some]
     if pks and rows.model is Run:
@@ -146,7 +149,7 @@ def _delete_some(rows: QuerySet[Any], most: int) -> bool:
 
 
 def _drop_if_empty(view: SavedView, campaign: int) -> None:
-    """A saved comparison of which nothing is left; one that has other campaigns lost a line."""
+    """Delete a saved comparison of which nothing is left; one that has other campaigns lost a line."""
     campaign_ids = set(request_params.line_filter(QueryDict(view.query)).campaigns)
     if campaign in campaign_ids and not Campaign.even_deleted.filter(pk__in=campaign_ids).exists():
         view.delete()

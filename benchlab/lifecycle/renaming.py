@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another name. What was made under the old one (links for guests, saved comparisons, the audit log) keeps that."""
+"""Rename rows. What was made under the old name (links for guests, saved comparisons, the audit log) keeps it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ UNIQUE_FIELDS = ("team", "deleted_at")
 
 
 def rename(row: Any, before: Mapping[str, str], new_values: Mapping[str, str]) -> str:
-    """`before`: what the person saw; `wanted`: what they want instead. What was done, as the audit log has it.
+    """Rename a row. Return what was done, for the audit log.
 
-    Raises Refused when it is not as they saw it, and ValidationError for a name that cannot be.
+    `before`: what the person saw; `wanted`: what they want instead. Raises Refused when it is not as they saw it, and
+    ValidationError for a name that cannot be.
     """
     noun = managed_kind_of(row)
     old = {name: getattr(row, name) for name in noun.editable_fields}
@@ -48,7 +49,7 @@ def rename(row: Any, before: Mapping[str, str], new_values: Mapping[str, str]) -
 
 
 def _restore_values(row: Any, old: Mapping[str, str]) -> None:
-    """A page goes on to show it as it is."""
+    """Restore the values: a page goes on to show the row as it is."""
     for name, value in old.items():
         setattr(row, name, value)
 

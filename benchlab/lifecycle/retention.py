@@ -87,7 +87,7 @@ def _protected_campaigns(team: Team) -> set[int]:
 
 @transaction.atomic
 def _remove_batch(campaign: Campaign, days: int) -> bool:
-    """Some attempts' raw output. False: there is none left. The last batch of a campaign is told in the log."""
+    """Remove the raw output of some attempts. False if none is left. The last batch of a campaign is logged."""
     pks = list(
         _attempts_with_output(campaign).order_by("pk").values_list("pk", flat=True)[:ATTEMPTS]
     )
