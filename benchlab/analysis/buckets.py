@@ -17,7 +17,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 Numbers = Sequence[float] | Floats
 Places = np.ndarray[Any, np.dtype[np.int64]]
 
-# samples to a bucket, of what is stored beside the samples of a long run
+# samples per bucket in the buckets that are stored beside the samples of a long run
 FINE, COARSE = 8, 64
 
 
@@ -28,7 +28,7 @@ class Buckets:
     Of a bucket in which nothing is known `low` and `high` are NaN, at its first sample.
     """
 
-    # samples to a bucket; the last one may have fewer
+    # samples per bucket; the last one may have fewer
     every: int
     times: Floats
     low: Floats
@@ -36,7 +36,7 @@ class Buckets:
     high: Floats
     high_at: Places
     total: Floats
-    # how many samples
+    # number of known samples
     sample_counts: Places
 
     @property

@@ -32,17 +32,17 @@ from benchlab.analysis.splits import LEAST, largest_t
 Array = NDArray[np.float64]
 
 ALPHA = 0.002
-# between the medians of neighbouring segments
+# smallest step between the medians of neighbouring segments
 SMALLEST = log(1.03)
-# runs that have followed a change before it is told as one
+# runs that must follow a change before it is confirmed
 ENOUGH_AFTER = 6
-# runs by which two looks may differ in where a change is
+# runs by which two looks may differ in the place of a change
 SAME = 2
-# Hampel: runs, and robust standard deviations
+# Hampel: the window in runs, and limits in robust standard deviations.
 WINDOW, FAR, ALONE = 9, 3.5, 2.5
-# Robust z from which a run is unusual, by how many runs are behind it: false in 0.9 % of clean runs at most.
+# Least number of past runs, and the robust z from which a run is then unusual: false in 0.9 % of clean runs at most.
 LIMITS = ((20, 3.6), (12, 4.5), (10, 5.0))
-# The least noise that is believed: a capped disk repeats itself to a tenth of a percent
+# Least noise assumed: a capped disk repeats itself to a tenth of a percent.
 FLOOR = log(1.002)
 
 

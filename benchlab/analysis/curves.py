@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 # docs/method.md, "Numbers".
-# fewer: no interval is claimed
+# With fewer repeats no interval is claimed.
 ENOUGH_REPEATS = 3
 LITTLE_TOLERANCE = 0.05
 

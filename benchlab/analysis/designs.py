@@ -15,27 +15,27 @@ from math import sqrt
 from statistics import median
 
 ENOUGH_PAIRS = 5
-# a standard deviation of five pairs is itself uncertain
+# safety factor, as a standard deviation of five pairs is itself uncertain
 SAFETY = 1.5
 
 
 class Order(StrEnum):
     # both set-ups in every block
     INTERLEAVED = "interleaved"
-    # each built in at least two visits, which take turns
+    # each built in at least two visits, in turns
     ABBA = "abba"
     ONE_AFTER_OTHER = "one_after_other"
-    # results from elsewhere: taken for the worst
+    # results from elsewhere, treated as the worst case
     UNTOLD = "untold"
 
 
 TAU = {Order.INTERLEAVED: 0.0, Order.ONE_AFTER_OTHER: 0.05, Order.UNTOLD: 0.05}
-# Built in turns, by repeats up to so many: the more repeats, the surer of what luck did. With 2 % of luck a build these
+# Built in turns: (most repeats, tau). More repeats make one surer of what is luck. With 2 % of luck per build these
 # keep false verdicts below 5 % of curves and sweeps.
 IN_TURNS = ((3, 0.02), (5, 0.0225))
 IN_TURNS_MORE = 0.025
-# What a lab's own spread takes no error below: these stand for drift within a campaign as well, which equal builds that
-# are compared at their medians do not show.
+# Least tau that a lab's own spread may give. It also stands for drift within a campaign, which the medians of equal
+# builds do not show.
 FLOOR = {Order.ABBA: 0.015, Order.ONE_AFTER_OTHER: 0.05, Order.UNTOLD: 0.05}
 WORDS = {
     Order.INTERLEAVED: "measured in turns",

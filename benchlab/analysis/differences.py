@@ -72,7 +72,7 @@ def _false_discovery_level(fit: Fit) -> Array:
 
 def discoveries(p: Array) -> Array:
     """Benjamini and Hochberg's q along the last axis; what is not a number is not among them, and stays so."""
-    # not a number last
+    # NaN sorts last.
     ranks = np.argsort(p, axis=-1)
     count = (~np.isnan(p)).sum(axis=-1, keepdims=True)
     rising = np.take_along_axis(p, ranks, axis=-1) * count / np.arange(1, p.shape[-1] + 1)
@@ -172,7 +172,7 @@ def _sequential_error(fit: Fit, design: Design, used: Mask) -> tuple[Array, Arra
         pooled, df = _pooled_error(fit, used)
         larger = (pooled**2 > square) & (free > 0)
         square, free = np.where(larger, pooled**2, square), np.where(larger, df, free)
-        # Satterthwaite: tau is no estimate of these runs.
+        # Satterthwaite: tau is not estimated from these runs.
         free = free * ((square + design.tau**2) / np.maximum(square, LEAST_NOISE**4)) ** 2
     return np.sqrt(square + design.tau**2), free
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from benchlab.analysis.designs import Order
 
-# s: two clocks of one host, read by different programs
+# s: clocks of one host, as read by two programs, may differ by this
 NEAR = 0.02
 
 
@@ -32,18 +32,18 @@ class Access:
     random: bool | None = None
     # B, of the smallest request
     block: int | None = None
-    # past the page cache
+    # True if it bypasses the page cache
     direct: bool | None = None
-    # each write is made durable before the next
+    # True if each write is made durable before the next
     synced: bool | None = None
-    # its buffers are zeros or repeat themselves
+    # True if its buffers are zeros or repeat themselves
     compressible: bool | None = None
-    # B that it goes over
+    # B of the range that it covers
     size: int | None = None
-    # not measured, before what is
+    # s of ramp that come first and are not measured
     ramp_s: float | None = None
     runtime_s: float | None = None
-    # I/Os, over all its workers
+    # I/Os in flight, over all its workers
     outstanding: int | None = None
 
 
@@ -64,9 +64,9 @@ class Device:
     physical_block: int | None = None
     # B/s that its link can carry
     link: float | None = None
-    # op/s, of its data sheet
+    # op/s according to its data sheet
     rated_iops: float | None = None
-    # B/s
+    # B/s according to its data sheet
     rated_bandwidth: float | None = None
     firmware: str = ""
 
@@ -75,7 +75,7 @@ class Device:
 class Layer:
     """A layer of the stack, from the bottom. `uses`: the disks given to it, by use ("data", "cache", "log")."""
 
-    # its driver: "lvm", "zpool"
+    # kind of its driver: "lvm", "zpool"
     kind: str
     options: Mapping[str, Any] = field(default_factory=dict)
     uses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Track:
     times: tuple[float, ...]
     # NaN where unknown
     values: tuple[float, ...]
-    # s that each value is of; empty: since the one before it
+    # s that each value covers; empty: the time since the previous one
     lengths: tuple[float, ...] = ()
 
     def spans(self) -> tuple[float, ...]:
@@ -142,7 +142,7 @@ class Track:
         return float(np.average(values[is_known], weights=spans[is_known]))
 
 
-# all that one sampler tells of a run has the same times
+# All tracks of one sampler have the same times.
 @lru_cache(maxsize=16)
 def _intervals(times: tuple[float, ...]) -> tuple[float, ...]:
     """s from each to the next, and what the first must be."""
@@ -169,30 +169,30 @@ class Run:
 
     tool: str
     access: Access = Access()
-    # the tool's, as they were told
+    # the tool's options, as they were requested
     options: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, float] = field(default_factory=dict)
-    # of those figures that have one
+    # notes on those figures that have one
     notes: Mapping[str, str] = field(default_factory=dict)
     labelled: tuple[Figure, ...] = ()
     windows: tuple[Window, ...] = ()
     tracks: tuple[Track, ...] = ()
     layers: tuple[Layer, ...] = ()
     devices: Mapping[str, Device] = field(default_factory=dict)
-    # B, of the host
+    # B of memory of the host
     memory: int | None = None
-    # Of the host, in words: {"kernel": "6.1.0-28"}.
+    # Conditions of the host, in words: {"kernel": "6.1.0-28"}.
     conditions: Mapping[str, str] = field(default_factory=dict)
     # What the runner recorded: "clock_step", caches, resyncs meanwhile.
     meta: Mapping[str, Any] = field(default_factory=dict)
-    # what was set for it on purpose: "scheduler"
+    # names of the settings that were set for it on purpose: "scheduler"
     requested: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
-    # in words, why it may have read blocks that nothing ever wrote
+    # reason, in words, why it may have read blocks that nothing ever wrote
     unwritten: str = ""
     # the moment of a layout that grows: "" as built
     stage: str = ""
-    # measured by this lab, and not imported
+    # True if this lab measured it, False if it was imported
     ours: bool = True
     # for links; 0 in cases
     run: int = 0
@@ -231,17 +231,17 @@ class Line:
     """A set-up's runs of one workload in one campaign, at one moment: a curve, or a bar. Repeats are told apart by
     `repeats`, the depth of each by its access."""
 
-    # as charts name it
+    # name of the line in the charts
     name: str
     workload: str
     runs: tuple[Run, ...]
-    # of each run
+    # number of the repeat, for each run
     repeats: tuple[int, ...]
     topology: int = 0
-    # how it stands to the others
+    # order in which it and the other lines were measured
     order: str = Order.ONE_AFTER_OTHER
     host: int = 0
-    # ln ratios of pairs of builds that should be equal, of this lab: benchlab.analysis.designs.
+    # ln ratios of pairs of builds of this lab that should be equal: benchlab.analysis.designs.
     rebuilt: tuple[float, ...] = ()
 
     @property

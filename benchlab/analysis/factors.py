@@ -22,7 +22,7 @@ from benchlab.analysis.differences import FALSE_DISCOVERIES, LEAST, TWO_SIDED, d
 from benchlab.analysis.fits import LEAST_NOISE, Array
 from benchlab.analysis.repeats import robust_means
 
-# as robust means need
+# repeats that robust means need
 ENOUGH_REPEATS = 3
 
 
@@ -46,7 +46,7 @@ class Effects:
     interactions: tuple[Effect, ...]
 
 
-# a level of each factor
+# one level for each factor
 Place = tuple[str, ...]
 
 

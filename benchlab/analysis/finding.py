@@ -20,17 +20,17 @@ from benchlab.analysis.evidence import Line, Run
 
 
 class Severity(StrEnum):
-    # the figures may not be what they say: look before you believe them
+    # The figures may not mean what they say: check before you trust them.
     DOUBT = "doubt"
-    # believable, and this is what holds it back
+    # The figures are valid, and this limits them.
     LIMIT = "limit"
     # worth knowing
     NOTE = "note"
 
 
-# Of a run, told by the history of its set-up (benchlab.verdicts.history_alerts) and by no module; their labels.
+# Labels of the findings on a run that come from the history of its set-up (benchlab.verdicts.history_alerts).
 HISTORY_LABELS = {"change": "Level changed", "stands_out": "Stands out of its history"}
-# the number that tells how many repeats, in all, of its runs' points would tell
+# name of the number of repeats, in all, that the points of its runs need for a decision
 NEEDED = "needed"
 
 
@@ -41,13 +41,13 @@ class Number:
     value: float
     # "op/s", "B/s", "s", "B", "1"
     unit: str
-    # "read of sdb", "write.iops": what a page writes beside it
+    # what the number measures, printed beside it: "read of sdb", "write.iops"
     of: str
-    # whose; 0: the finding's own run
+    # run that the number belongs to; 0: the finding's own run
     run: int = 0
-    # the measurement's name, where it is one
+    # name of the measurement, if it is one
     figure: str = ""
-    # the track's device and metric, where it is a mean of one
+    # device and metric of the track, if it is a mean of one
     device: str = ""
     metric: str = ""
 
@@ -61,7 +61,7 @@ class Finding:
     severity: Severity
     numbers: Mapping[str, Number] = field(default_factory=dict)
     about: str = ""
-    # that it is about, of a campaign's
+    # runs of a campaign that it is about
     runs: tuple[int, ...] = ()
 
 

@@ -22,9 +22,9 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 CLIP, ROUNDS = 2.5, 12
-# Degrees of freedom that a block's term costs, where all of it is taken away: it and how much of it were found.
+# Degrees of freedom that the term of a block costs if all of it is taken away: the term, and its share, are estimated.
 BLOCK_COST = 1.5
-# Tools round what they print: equal repeats are no proof that there is no noise.
+# Tools round what they print, so equal repeats do not prove that there is no noise.
 LEAST_NOISE = 0.001
 
 

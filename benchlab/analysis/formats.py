@@ -40,7 +40,7 @@ def join_names(names: tuple[str, ...], most: int = 4) -> str:
 
 
 IOPS = "IOPS"
-# of what is no I/O, and has no word of its own
+# unit of operations that are no I/O and have no name of their own
 OPERATIONS = "ops/s"
 WORDS = (
     (re.compile(r"(?:.+\.)?flush\.iops"), "flushes/s"),
@@ -63,7 +63,7 @@ def separates_prefix(word: str) -> bool:
 
 
 TIMES = "\u00a0×"
-# from here on whole numbers
+# From this number on, whole numbers are printed.
 LARGE = 100
 
 

@@ -25,13 +25,14 @@ from benchlab.analysis.shape_library import NONE, library, posterior
 
 __all__ = ["NONE", "Knee", "chances_of", "knee", "usable"]
 
-# with fewer a corner cannot be told from a bend
+# With fewer depths a corner cannot be distinguished from a bend.
 ENOUGH_DEPTHS = 4
-# of depths within a factor of two of the knee, or, "flat", of the first depth; for "none" see PLAUSIBLE
+# Probability of depths within a factor of two of the knee, or, for "flat", of the first depth; for "none" see
+# PLAUSIBLE.
 SURE = 0.90
-# the same of fewer than three repeats
+# the same for fewer than three repeats
 SURE_OF_FEW = 0.95
-# what "between a and b" holds; "none" is told where that is nothing else
+# Least probability of the range "between a and b"; "none" is reported if no knee is that plausible.
 PLAUSIBLE = 0.95
 
 
@@ -74,7 +75,7 @@ def knee(cells: Mapping[int, Sequence[float]]) -> Knee | None:
     return _knee(depths, tuple(tuple(cells[depth]) for depth in depths))
 
 
-# some ms each, and a page asks several times
+# It takes some ms, and a page asks several times.
 @lru_cache(maxsize=512)
 def _knee(depths: tuple[int, ...], cells: tuple[tuple[float, ...], ...]) -> Knee:
     repeats = min(map(len, cells))
@@ -82,7 +83,7 @@ def _knee(depths: tuple[int, ...], cells: tuple[tuple[float, ...], ...]) -> Knee
     knee = replace(_answer(depths, chances_of(depths, cells), sure), repeats=repeats)
     if knee.at is None:
         return knee
-    # Repeats at the knee as low as those at the first depth: what rose up to it is not to be seen.
+    # Repeats at the knee as low as those at the first depth hide the rise up to it.
     lost = min(cells[depths.index(knee.at)]) <= max(cells[0])
     return replace(knee, at=None) if lost else knee
 

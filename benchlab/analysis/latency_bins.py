@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
-# to a doubling of the latency, on a chart: each about 9 % wide
+# cells per doubling of the latency, on a chart: each about 9 % wide
 CELLS = 8
-# fio has so many bins to a doubling; a cell begins where one of them does, as those do that were merged.
+# Bins of fio per doubling; a cell begins where one of them does, and where merged ones do.
 FINEST = 64
 CUTS = tuple(round(FINEST * (2 ** (at / CELLS) - 1)) for at in range(CELLS))
-# of one of fio's bins: what is lost from ns to s and back
+# Share of a bin of fio that rounding from ns to s and back may lose.
 NEAR = 1e-6
 NS = 1e9
 

@@ -18,7 +18,7 @@ from benchlab.analysis.splits import LEAST, largest_t
 
 SEED, SERIES, AT_ONCE = 20261123, 100_000, 2_000
 A_DOUBLING, LONGEST = 12, 1024
-# how often a series without a change passes
+# shares of series without a change whose t exceeds the critical value
 ALPHAS = (0.002, 0.01)
 FILE = Path(__file__).with_name("critical_values.json")
 

@@ -13,13 +13,13 @@ from benchlab.analysis.designs import MAX_REPEATS
 from benchlab.analysis.differences import LEAST, TWO_SIDED
 from benchlab.analysis.repeats import robust_means
 
-# of a normal distribution: 80 % of such comparisons are decided
+# Quantile of the normal distribution: 80 % of such comparisons are decided.
 POWER = 0.84
-# where nothing tells the noise yet
+# number of repeats while the noise is unknown
 FIRST = 3
-# of which one may be left out
+# repeats of which one may be left out
 ENOUGH = 3
-# so many that an odd one is seen to be one
+# repeats among which an odd one can be recognized
 OUTVOTES = 5
 
 

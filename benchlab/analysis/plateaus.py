@@ -20,14 +20,14 @@ from benchlab.analysis.knees import usable
 from benchlab.analysis.repeats import robust_means
 from benchlab.analysis.shape_library import library, posterior
 
-# of the peak: less is no fall worth a word
+# Share of the peak: a smaller fall is not worth mentioning.
 FALL = 0.05
 SURE_OF_FALL = 0.97
-# the range of a cap (docs/method.md)
+# largest range of the IOPS of a cap (docs/method.md)
 FLAT = 0.02
-# that it goes on for, at least
+# doublings that a cap lasts for, at least
 DOUBLINGS = 2
-# Of the growth in outstanding I/Os that latency takes part in, where all of them wait
+# Share of the growth in outstanding I/Os by which latency grows too, if all of them wait.
 FOLLOWS = 0.9
 
 

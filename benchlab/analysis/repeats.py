@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# repeats that far apart are told whatever the others do
+# Repeats that differ this much are always reported.
 ALWAYS = log(2)
-# repeats closer than that never are
+# Repeats that differ less are never reported.
 LEAST = log(1.10)
 # Studentised range, 0.999, by degrees of freedom (a row each, from 1) and number of repeats (scipy is slow to load).
 REPEATS = (2, 3, 4, 5, 6, 8, 10, 20, 50)
-# Of at most ten degrees of freedom: points differ in their noise
+# For at most ten degrees of freedom, as points differ in their noise.
 QUANTILES = (
     (900.3, 1350, 1643, 1856, 2022, 2272, 2455, 2980, 3589),
     (44.69, 60.42, 70.77, 78.43, 84.48, 93.66, 100.5, 120.3, 143.7),

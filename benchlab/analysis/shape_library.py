@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from benchlab.analysis.curves import ENOUGH_REPEATS
 from benchlab.analysis.repeats import Cells, robust_means
 
-# a doubling of outstanding I/Os that gains less is past the knee
+# A doubling of outstanding I/Os that gains less is past the knee.
 KNEE_GAIN = 0.05
-# probability that a point is none of the curve's
+# probability that a point does not belong to the curve
 OUTLYING = 0.02
 OUTLIER_DENSITY = 1 / 1.5
-# Before anything is measured: as if three runs had shown a noise of 4 %.
+# prior for the noise: as if three runs had shown 4 %
 PRIOR_RUNS, PRIOR_NOISE = 3, 0.04
-# the label of curves that still gain at the last depth
+# label of curves that still gain at the last depth
 NONE = -1
 
 Array = NDArray[np.float64]
@@ -38,9 +38,9 @@ class Library:
     curves: Array
     # index of the knee, or NONE
     labels: NDArray[np.int64]
-    # ln: equal for each label that occurs, even within it
+    # ln of the prior: equal for each label that occurs, and within a label
     prior: Array
-    # ln of the peak over the last depth
+    # ln of the ratio of the peak to the last depth
     falls: Array
 
 

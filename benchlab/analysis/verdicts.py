@@ -21,7 +21,7 @@ from benchlab.analysis.differences import Estimates, compare_pairs
 from benchlab.analysis.fits import Array, Fit
 from benchlab.analysis.more_repeats import repeats_to_decide
 
-# an interval beyond that says nothing
+# An interval beyond this is useless.
 WIDEST = log(1000)
 # outstanding I/Os -> block -> value
 Sweep = Mapping[int, Mapping[int, float]]
@@ -32,7 +32,7 @@ class Conclusion(StrEnum):
     SLOWER = "slower"
     NONE = "no difference worth naming"
     UNKNOWN = "not enough data"
-    # of a curve: ahead at some depths, behind at others
+    # verdict on a curve: ahead at some depths, behind at others
     OVERTAKES = "overtakes"
 
 
@@ -103,7 +103,7 @@ def _freeze_sorted(sweep: Sweep) -> Frozen:
     return tuple((depth, tuple(sorted(cell.items()))) for depth, cell in sorted(sweep.items()))
 
 
-# a few ms each, and pages ask for the same ones again and again
+# It takes a few ms, and pages ask for the same comparisons again and again.
 @lru_cache(maxsize=4096)
 def _compare_frozen(
     first_cells: Frozen, second_cells: Frozen, design: Design, lower_is_better: bool

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import isfinite
 
-# B/s of the application's: below it there is nothing to hold the disks' against
+# Least B/s of the application: below it there is nothing to compare the disks with.
 LEAST = 1024.0
 KIB = 1024
-# pg_test_fsync's tests and the bytes of one of their operations: each of open_sync's sizes makes 16 kB of it.
+# Bytes per operation of each test of pg_test_fsync: each of the sizes of open_sync makes 16 kB of it.
 PER_TEST = {"one": 8 * KIB, "two": 16 * KIB, "open_sync": 16 * KIB}
 
 

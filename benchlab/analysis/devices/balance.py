@@ -18,21 +18,21 @@ from benchlab.analysis.buckets import Numbers
 
 Array = NDArray[np.float64]
 
-# of the bytes: carried by those who do the work
+# share of the bytes that the members at work carry
 WORK = 0.90
-# of a window's bytes; of the windows; windows
+# share of a window's bytes, share of the windows, number of windows
 SAME, OFTEN, LEAST = 0.80, 0.80, 5
-# windows: fewer tell little of a run's own swing
+# Fewer windows show little of a run's own variation.
 MIN_CONCLUSIVE_WINDOWS = 10
-# times the median window
+# limits of an active window, in multiples of the median window
 ACTIVE = (0.1, 4.0)
-# coefficient of variation
+# largest coefficient of variation of even members
 EVEN = 0.15
-# operations a member and window, below which chance alone picks few members
+# operations per member and window, below which chance alone picks few members
 EACH = 5
-# of what the same disks move the other way: less is strays, of metadata say
+# Share of the bytes that the same disks move the other way: less is stray I/O, of metadata for example.
 MATTERS = 0.10
-# B that an operation moves, unless it is a flush
+# least B that an operation moves, unless it is a flush
 SMALLEST = 512
 
 
@@ -50,12 +50,12 @@ class Balance:
     """`doers`: indexes of the fewest members that carry 90 % of the bytes, the busiest first."""
 
     spread: Spread
-    # of the bytes, by member
+    # shares of the bytes, by member
     shares: tuple[float, ...]
     doers: tuple[int, ...]
     variation: float
     windows: int
-    # of one report that is itself an average
+    # True if it comes from a single report that is itself an average
     averaged: bool
 
     @property
@@ -164,7 +164,7 @@ def _swing(moved: Array) -> float:
     if not squares:
         return 0.0
     autocorrelation = float((rest[:, 1:] * rest[:, :-1]).sum()) / squares
-    # of few windows it is seen too small
+    # Few windows make it appear too small.
     rho = min(0.8, max(0.0, autocorrelation + (1 + 3 * autocorrelation) / windows))
     degrees = (members - 1) * (windows - 1)
     mean = squares / (windows - 1) / windows * (1 + rho) / (1 - rho)

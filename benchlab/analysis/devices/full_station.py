@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
 
-# of the last doubling: the knee's 5 %, and 10 % for noise
+# Gain of the last doubling: the 5 % of the knee, and 10 % for noise.
 STILL_GAINS = 0.15
-# of the busiest core, or of the tool's own thread
+# busy share of the busiest core, or of the tool's own thread
 BUSY = 0.90
-# of the additional outstanding I/Os
+# shares of the additional outstanding I/Os
 AT_DEVICES, ELSEWHERE = 0.50, 0.25
-# of what queues at the devices: then it is that one's
+# Share of the queue at the devices from which a single device is named.
 MIN_SINGLE_DEVICE_SHARE = 0.70
 
 
@@ -65,7 +65,7 @@ class FullStation:
     gain: float
     queued: float
     cpu: float | None
-    # the deepest
+    # outstanding I/Os at the deepest point
     depth: int
     device: str = ""
     inside: float | None = None

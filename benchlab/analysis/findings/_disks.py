@@ -14,7 +14,7 @@ from benchlab.analysis.findings._stacks import IDLE, copies_of
 
 BYTES_LABEL = {"read": "bytes read", "write": "bytes written"}
 PARITY = {"raidz": 1, "raidz1": 1, "raidz2": 2, "raidz3": 3}
-# copies of a mirror of which nobody told how many
+# copies of a mirror whose number of copies is unknown
 DEFAULT_MIRROR_COPIES = 2
 MD_PARITY = {4: 1, 5: 1, 6: 2}
 
@@ -68,7 +68,7 @@ def balances(run: Run, way: str) -> tuple[WindowBalance, ...]:
     return _balances(_ByIdentity(run), way)
 
 
-# the two ways of one run
+# both directions of one run
 @lru_cache(maxsize=2)
 def _balances(this: _ByIdentity, way: str) -> tuple[WindowBalance, ...]:
     return tuple(_each_balance(this.run, way))

@@ -104,7 +104,7 @@ def _sum_in_window(tracks: Sequence[Track], window: Window) -> tuple[Array, Arra
     same = [track for track in tracks if len(track.times) == len(first.times)]
     ends, spans = np.asarray(first.times, dtype=float), np.asarray(first.spans(), dtype=float)
     if len(same) < len(tracks):
-        # what is missing would pose as a change
+        # Missing values would look like a change.
         return np.array([]), np.array([])
     values = np.sum([np.asarray(track.values, dtype=float) for track in same], axis=0)
     inside = (ends - spans >= window.start - NEAR) & (ends <= window.end + NEAR)

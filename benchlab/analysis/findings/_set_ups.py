@@ -22,7 +22,7 @@ from benchlab.analysis.formats import join_names as joined
 from benchlab.analysis.formats import rate, ratio_range, shown_unit, times_text
 from benchlab.analysis.verdicts import Comparison, Conclusion, Sweep, Verdict, compare_sweeps
 
-# Rates that tell what a set-up does, the first that all have; larger is better. The pages' order (charts.naming).
+# Rates that characterize a set-up: the first that all have is used; larger is better. The pages' order (charts.naming).
 FIGURES: Mapping[str, str] = {
     "iops": "IOPS",
     "bandwidth": "throughput",
@@ -35,10 +35,10 @@ FIGURES: Mapping[str, str] = {
 }
 SURE, SURE_APART = 1.10, 1.15
 WORST = (Order.UNTOLD, Order.ONE_AFTER_OTHER, Order.ABBA, Order.INTERLEAVED)
-# uses of disks that hold nothing of their own
+# uses of disks that hold no data of their own
 SPARE = ("cache", "log")
 CACHES = ("bcache", "flashcache", "lvm_cache")
-# what says how large, and not what
+# options for the size, and not the kind, of a layer
 SIZES = ("size", "stripes", "width")
 
 
@@ -50,7 +50,7 @@ class Pair:
     second: Line
     figure: str
     comparison: Comparison
-    # all depths that both have
+    # verdict over all depths that both have
     overall: Verdict
 
     @property
@@ -169,7 +169,7 @@ class Pair:
         if self.overall.values is None:
             return {"ratio": ratio}
         both = zip((self.first, self.second), self.overall.values, strict=True)
-        # both means are there where there is but one
+        # There are means for a single depth only.
         [depth] = self.comparison.points
         first, second = (
             Number(

@@ -7,17 +7,17 @@ from math import isnan
 
 from benchlab.analysis.evidence import Layer, Run
 
-# one byte asked for is one byte of one disk
+# Layers where one byte requested is one byte of one disk.
 STRAIGHT = {"raw", "partition", "dm_crypt", "tuning"}
-# md levels whose members hold the same, without parity to be read first
+# md levels whose members hold the same data, without parity to be read first
 MIRRORS = {1, 10}
 OFF = ("", "off", "no", "none", "false")
 PACKING = ("compression", "dedup", "deduplication")
 CACHES = {"bcache", "flashcache", "lvm_cache", "zpool", "zfs", "zvol"}
-# how options begin by which a tool holds itself back
+# beginnings of options that slow a tool down on purpose
 HELD_BACK = ("rate", "think")
 NO = (None, False, 0, "", "0")
-# uses of disks that carry nothing while all is well
+# uses of disks that carry nothing while no disk fails
 IDLE = {"spare"}
 
 
@@ -86,7 +86,7 @@ def copies_of(layer: Layer) -> int | None:
     ):
         return len(layer.uses.get("data", ())) or None
     if (layer.kind, level) == ("md", 10):
-        # n2 is md's own choice
+        # md uses n2 by default.
         digits = layout[1:] if layout else "2"
         return int(digits) if digits.isdigit() else None
     if (layer.kind, layout) == ("zpool", "mirror"):

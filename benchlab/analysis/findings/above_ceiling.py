@@ -14,9 +14,9 @@ from benchlab.analysis.formats import rate
 LABEL = "More than the disks can do"
 METHOD = "Findings"
 
-# times the sum over the disks: below it is rounding of data sheets
+# Ratio to the sum over the disks: less is the rounding of data sheets.
 ABOVE = 1.05
-# not of one test of several
+# figures of the whole run, not of one of several tests
 OF_ALL = ("iops", "bandwidth", "read.bandwidth", "write.bandwidth")
 
 

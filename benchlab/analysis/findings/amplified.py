@@ -18,11 +18,11 @@ from benchlab.analysis.formats import join_names, rate, times_text
 LABEL = "The disks move more than the tool"
 METHOD = "Findings"
 
-# times what the layout itself makes of a byte
+# ratio to the amplification of the layout itself
 MORE = 1.5
-# B/s of the tool's
+# least B/s of the tool
 LEAST = 1 << 20
-# samples
+# least number of samples
 ENOUGH = 3
 
 

@@ -11,13 +11,13 @@ from benchlab.analysis.formats import rate, share
 LABEL = "Buffered"
 METHOD = "Findings"
 
-# of what it wrote, not on the disks while it measured
+# share of the writes that did not reach the disks while it measured
 LATER = 0.10
-# B/s
+# least B/s
 LEAST = 1 << 20
-# intervals
+# least number of intervals
 ENOUGH = 5
-# of the memory
+# share of the memory that holds all of it
 FITS = 0.5
 FLUSHES = (
     "fsync",

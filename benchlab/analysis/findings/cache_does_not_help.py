@@ -20,7 +20,7 @@ LABEL = "The cache does not help"
 METHOD = "Findings"
 
 CACHE = ("cache",)
-# single repeats: from here on there is nothing to say
+# Single repeats: from this ratio on there is no finding.
 HELPS = 1.05
 
 

@@ -15,11 +15,11 @@ from benchlab.analysis.formats import join_names, rate
 LABEL = "The cache is read under writes"
 METHOD = "Findings"
 
-# of what is written to it: less is metadata
+# Share of the bytes written to it: less is metadata.
 SHARE = 0.10
-# B/s
+# least B/s
 LEAST = 1 << 20
-# what is read and what is written behind differ by so much at most: it is copied
+# Largest difference between the bytes read from it and those written to the disks behind it: they are copied.
 SAME = 0.20
 
 

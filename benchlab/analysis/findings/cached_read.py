@@ -11,9 +11,9 @@ from benchlab.analysis.formats import rate, share
 LABEL = "Read from a cache"
 METHOD = "Findings"
 
-# of what was read, from the disks: below it the figure is the cache's and not theirs
+# Share of the bytes read that come from the disks: below it the figure is that of the cache.
 SHARE = 0.5
-# B/s: a tool that reads less tells nothing
+# Least B/s: a tool that reads less shows nothing.
 LEAST = 1 << 20
 
 

@@ -13,9 +13,9 @@ from benchlab.analysis.formats import rate
 LABEL = "Clock jumped"
 METHOD = "Findings"
 
-# s by which two looks at both clocks may differ
+# s by which two readings of both clocks may differ
 STEP = 0.25
-# s a second, by which a time service may pull a clock right without a step
+# s per second by which a time service may correct a clock without a step
 SLEW = 500e-6
 
 

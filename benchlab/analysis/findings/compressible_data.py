@@ -12,7 +12,7 @@ LABEL = "Compressible data"
 METHOD = "Findings"
 
 RATES = (("bandwidth", "B/s"), ("iops", "op/s"), ("read.iops", "op/s"), ("write.iops", "op/s"))
-# of the bytes: above it nothing was packed that is worth a number
+# Share of the bytes: above it packing is not worth a number.
 PACKED = 0.95
 
 

@@ -14,13 +14,13 @@ LABEL = "Conditions differ"
 METHOD = "Findings"
 
 DeviceSetting = Callable[[Device], str]
-# Of disks of one kind; what a layer may set is its option of that name.
+# Settings compared on disks of one kind; a layer that sets one has an option of the same name.
 OF_KIND: dict[str, DeviceSetting] = {
     "scheduler": lambda disk: disk.scheduler,
     "write_cache": lambda disk: disk.write_cache,
     "logical_block": lambda disk: f"{disk.logical_block} B" if disk.logical_block else "",
 }
-# another disk may have another
+# settings compared on the same disk only, as another disk may have another value
 OF_SAME: dict[str, DeviceSetting] = {"firmware": lambda disk: disk.firmware}
 OF_DISKS = OF_KIND | OF_SAME
 WORDS = {"write_cache": "write cache", "logical_block": "logical block"}
@@ -53,7 +53,7 @@ def _host_conditions(lines: Sequence[Line]) -> Iterator[str]:
 
 
 Values = tuple[str, ...]
-# values -> how many runs of each line had them
+# values -> number of runs of each line that had them
 Sides = dict[Values, Counter[str]]
 
 

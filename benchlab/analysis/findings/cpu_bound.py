@@ -12,7 +12,7 @@ from benchlab.analysis.formats import share
 LABEL = "The CPU is full"
 METHOD = "Findings"
 
-# of its time; waiting for I/O is none of it
+# Busy share of the time, without waiting for I/O.
 BUSY = 0.90
 
 

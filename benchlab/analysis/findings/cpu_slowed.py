@@ -15,7 +15,7 @@ from benchlab.analysis.formats import share
 LABEL = "CPU throttled"
 METHOD = "Findings"
 
-# of the samples, or of the quota's periods
+# share of the samples, or of the quota's periods
 OFTEN = 0.05
 
 

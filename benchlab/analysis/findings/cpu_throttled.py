@@ -12,9 +12,9 @@ from benchlab.analysis.formats import share
 LABEL = "CPU time stolen"
 METHOD = "Findings"
 
-# of the host's CPU time
+# share of the host's CPU time
 MIN_HOST_STEAL = 0.03
-# of a single CPU's: a tool of one thread may be on it
+# Share of the time of a single CPU: a tool with one thread may run on it.
 MIN_CPU_STEAL = 0.10
 
 

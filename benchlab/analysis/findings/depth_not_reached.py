@@ -25,7 +25,7 @@ def applies(run: Run) -> list[Finding]:
         return []
     iops, latency = flight
     law, runtime = little(requested, [flight]), run.figures.get("runtime") or run.access.runtime_s
-    # the last ones of all, waited for after the end
+    # the last I/Os of all, which finish after the end
     edge = latency / runtime if runtime else 0.0
     if law.holds or _whole_workers(law) or abs(law.ratio - 1) <= LITTLE_TOLERANCE + edge:
         return []

@@ -21,9 +21,9 @@ from benchlab.analysis.verdicts import Conclusion
 LABEL = "More disks, no more work"
 METHOD = "Findings"
 
-# of what so many more disks could add: below it they do not scale
+# Share of the gain that so many more disks could bring: below it they do not scale.
 PART = 0.25
-# more disks are more copies
+# layers in which more disks are more copies
 COPIES = (("md", "level", 1), ("lvm", "type", "mirror"))
 
 

@@ -21,7 +21,7 @@ BEGINS = ("not to be trusted: ", "disturbed: ")
 
 def applies(run: Run) -> list[Finding]:
     if not any(f"kernel.{way}.bytes" in run.figures for way in ("read", "write")):
-        # nobody counted beside the tool
+        # There is no count beside the tool's.
         return []
     return [
         Finding(sentence, Severity.DOUBT, _counted_bytes(run, sentence))

@@ -15,9 +15,9 @@ from benchlab.analysis.formats import join_names, share
 LABEL = "Extended, not restriped"
 METHOD = "Findings"
 
-# layers whose growth moves nothing; md reshapes
+# Layers whose growth moves no data; md reshapes.
 STAY = {"lvm": "volume", "zpool": "pool"}
-# of what the least busy of the old ones carries
+# share of the load of the least busy old disk
 LESS = 0.5
 
 

@@ -15,9 +15,9 @@ from benchlab.analysis.formats import share
 LABEL = "Disks mostly flush"
 METHOD = "Findings"
 
-# of the writes: where each write is followed by a flush, half of them are
+# Share of the writes: if each write is followed by a flush, half of them are flushes.
 MOST = 0.45
-# writes/s
+# least writes/s
 LEAST = 10.0
 
 

@@ -21,9 +21,9 @@ from benchlab.analysis.verdicts import Conclusion
 LABEL = "Slower after growth"
 METHOD = "Findings"
 
-# of one CPU, over what was measured: it can do no more
+# Busy share of one CPU over the measured time, from which it can do no more.
 BUSY = 0.95
-# how runs tell their moment: benchlab.topologies.moments
+# prefix of the moments of runs after a growth: benchlab.topologies.moments
 AFTER = "after-"
 
 

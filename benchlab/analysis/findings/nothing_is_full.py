@@ -14,9 +14,9 @@ from benchlab.analysis.formats import share
 LABEL = "Nothing that is seen is full"
 METHOD = "Findings"
 
-# busy, of each disk
+# busy share of each disk
 IDLE = 0.10
-# B/s on the disks: below it nothing reached them
+# B/s on the disks: less means that nothing reached them
 LEAST = 1 << 16
 
 

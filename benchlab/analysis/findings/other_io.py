@@ -18,15 +18,15 @@ from benchlab.analysis.formats import join_names, rate, times_text
 LABEL = "Other I/O on the disks"
 METHOD = "Findings"
 
-# of what was asked: metadata of a file system
+# Share of the requested I/O that a file system's metadata may reach.
 STRAYS = 0.10
-# times what was asked, the same way: the ends of the windows are not the tool's
+# Ratio to the request in the same direction: the windows of the tool and the samples end at different times.
 MORE = 1.25
-# B/s
+# least B/s
 LEAST = 1 << 20
-# intervals
+# least number of intervals
 ENOUGH = 5
-# B: a smaller write makes a file system read
+# B: a smaller write makes a file system read the page first
 PAGE = 4096
 OTHER = {"read": "write", "write": "read"}
 

@@ -16,7 +16,7 @@ from benchlab.analysis.verdicts import Conclusion
 LABEL = "Overtaken"
 METHOD = "Findings"
 
-# what single repeats must differ by to be told at all
+# least ratio of single repeats that is reported
 APART = 1.05
 
 

@@ -21,9 +21,9 @@ from benchlab.analysis.formats import join_names, rate, ratio_number
 LABEL = "Parity costs reads"
 METHOD = "Findings"
 
-# of what the tool writes: a file system's metadata is below it
+# Share of the bytes that the tool writes: a file system's metadata is below it.
 SHARE = 0.25
-# B/s
+# least B/s
 LEAST = 1 << 20
 
 

@@ -17,11 +17,11 @@ from benchlab.analysis.repeats import robust_means
 LABEL = "Rating reached"
 METHOD = "Findings"
 
-# of the rating
+# share of the rating
 REACHED = 0.95
-# that a depth of the sweep is wrongly called so
+# probability that any depth of the sweep is reported wrongly
 SURE = 0.01
-# repeats of a robust mean
+# repeats that a robust mean needs
 ENOUGH = 3
 
 

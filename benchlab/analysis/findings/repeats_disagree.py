@@ -20,7 +20,7 @@ from benchlab.analysis.repeats import disagreement_ratios
 
 LABEL = "Repeats disagree"
 METHOD = "Findings"
-# what differs less is not worth naming
+# A smaller difference is not worth naming.
 WITHIN = 0.05
 
 

@@ -14,9 +14,9 @@ from benchlab.analysis.formats import join_names, rate, share
 LABEL = "Resync or discards meanwhile"
 METHOD = "Findings"
 
-# of what the disks read and wrote
+# share of the bytes that the disks read and wrote
 TRIMMED = 0.01
-# B/s
+# least B/s
 LEAST = 1 << 20
 
 
@@ -95,7 +95,7 @@ def _active_seconds(track: Track, going: NDArray[np.bool_]) -> float:
 
 def _discard_findings(run: Run) -> list[Finding]:
     if any(name.startswith("trim.") for name in run.figures):
-        # the tool's own
+        # The tool itself discards.
         return []
     disks = _stacks.active_disks(run)
     means = {

@@ -20,15 +20,15 @@ from benchlab.analysis.formats import rate, share
 LABEL = "Too short a warm-up"
 METHOD = "Findings"
 
-# intervals of a window, and of its first part
+# least intervals of a window, and of its first part
 FEWEST, FIRST = 20, 3
-# of the mean
+# least error of the mean, as a ratio
 OFF = 0.03
-# standard errors, over all first parts that are tried
+# standard errors, over all first parts tried
 SURE = 6.0
-# of the level, at least
+# least noise, as a share of the level
 NOISE = 0.005
-# of neighbours, lag 1
+# largest correlation of neighbours, at lag 1
 MOST_ALIKE = 0.9
 WINDOW, SHORT = 5, 2.5
 
@@ -39,7 +39,7 @@ class WarmUp:
     # mean of the first part
     level: float
     rest: float
-    # mean of all against the rest's, less 1
+    # ratio of the mean of all to that of the rest, less 1
     off: float
     z: float
 

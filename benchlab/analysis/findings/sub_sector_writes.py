@@ -13,9 +13,9 @@ METHOD = "Findings"
 
 # Writes in each operation of pg_test_fsync's open_sync sizes; each operation is 16 kB.
 FOUR_KB, BELOW = ("open_sync.4x4", 4), {2: ("open_sync.8x2", 8), 1: ("open_sync.16x1", 16)}
-# times a write of 4 kB: a smaller one should be no slower, and figures of one run may be 20 % off
+# Ratio to a write of 4 kB: a smaller one should be no slower, and figures of one run may be 20 % off.
 SLOWER = 1.75
-# Blocks as they are asked
+# Layers that pass blocks on as they are requested.
 PASSES_ON = {
     "raw",
     "partition",

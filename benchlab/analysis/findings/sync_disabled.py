@@ -19,7 +19,7 @@ NO_BARRIERS = ("nobarrier", "barrier=0", "barrier=none")
 # queue/write_cache: the kernel then sends no flushes
 NO_FLUSHES = "write through"
 FLUSHES = "write back"
-# What a tool calls it
+# names of this option in different tools
 SYNCS = (
     "fsync",
     "fdatasync",
@@ -30,7 +30,7 @@ SYNCS = (
     "method",
     "extra",
 )
-# single repeats: below it nothing is told
+# Single repeats: below this ratio there is no finding.
 LEAST = 1.5
 
 

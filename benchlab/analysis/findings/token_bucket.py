@@ -22,19 +22,19 @@ from benchlab.analysis.formats import rate, share
 LABEL = "Two levels, as credits make them"
 METHOD = "Findings"
 
-# intervals
+# least number of intervals
 FEWEST = 30
-# s, the median spell at each level: a file system's or pool's own rhythm is shorter
+# s of the median spell at each level: the rhythm of a file system or pool is shorter
 SPELL = 10.0
-# times
+# least ratio of the two levels
 APART = 1.25
-# the gap, in standard deviations at a level
+# the gap, in standard deviations of a level
 SHARP = 5.0
-# of the intervals at most, in the middle half of the gap; and at the wrong level within a spell
+# largest share of the intervals in the middle half of the gap, and at the wrong level within a spell
 BETWEEN = 0.05
-# of the time at each level
+# least share of the time at each level
 LEAST = 0.08
-# how near a level is to the rating
+# largest distance of a level from the rating
 RATED = 0.05
 
 
@@ -42,9 +42,9 @@ RATED = 0.05
 class Levels:
     low: float
     high: float
-    # share of the time
+    # share of the time at the low level
     at_low: float
-    # of high ones, in order
+    # True for a spell at the high level, in order of time
     spells: tuple[bool, ...]
 
 

@@ -11,12 +11,13 @@ from benchlab.analysis.formats import join_names, rate
 LABEL = "Writes that reached no disk"
 METHOD = "Findings"
 
-# Of what the tool wrote. Blocks that are overwritten before a pool's transaction group ends are fewer on the disks, and
-# so is data that compresses; neither brings them down this far while direct I/O goes on for ENOUGH intervals.
+# Share of the bytes that the tool wrote. Blocks that are overwritten before a pool's transaction group ends reach the
+# disks less often, and so does data that compresses; neither causes so little while direct I/O goes on for ENOUGH
+# intervals.
 SHARE = 0.01
-# B/s: a tool that writes less tells nothing
+# Least B/s: a tool that writes less shows nothing.
 LEAST = 1 << 20
-# intervals
+# least number of intervals
 ENOUGH = 5
 
 
