@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table as an answer: which format, in which parts, and whether it may be told as not modified."""
+"""HTTP responses with a table: the format, the parts, and whether 304 Not Modified is enough."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Make = Callable[[], Iterator[bytes]]
 
 
 class TableRenderer(BaseRenderer):
-    """Only named: the view writes the bytes itself."""
+    """Only names a format: the view writes the bytes itself."""
 
     ending = ""
 
@@ -56,7 +56,7 @@ FORMATS = (Csv, Parquet, Arrow, Json)
 
 
 class FormatNegotiation(DefaultContentNegotiation):
-    """`format` decides, whatever Accept says; without it Accept does, and CSV is what */* gets."""
+    """`format` decides, whatever Accept asks for; without it Accept does, and */* gets CSV."""
 
     def select_renderer(self, request: Request, renderers, format_suffix=None):  # type: ignore[no-untyped-def]
         wanted_format = request.query_params.get("format")
@@ -72,7 +72,7 @@ class FormatNegotiation(DefaultContentNegotiation):
 
 
 class UnknownFormat(QueryError):
-    """Told by the view, once it knows who asks."""
+    """Raised by the view once it has authenticated the client."""
 
 
 def csv_header(names: Sequence[str]) -> bytes:
@@ -83,7 +83,7 @@ def csv_header(names: Sequence[str]) -> bytes:
 
 
 def table_response(request: HttpRequest, make: Make, kind: str, name: str) -> HttpResponseBase:
-    """Answer of what `make()` yields. A short one comes whole, with an ETag; a long one in parts, as they are made."""
+    """Respond with what `make()` yields: a short table whole, with an ETag; a long one in parts, as they are made."""
     try:
         response = _body_response(request, make, kind)
     except Busy:

@@ -42,7 +42,7 @@ class Field:
 
 
 class Sink:
-    """Sink of one of pyarrow's writers, which gives what was written since it was last asked."""
+    """Sink of one of pyarrow's writers, which returns what was written since the last call."""
 
     def __init__(self) -> None:
         self.closed = False
@@ -53,7 +53,7 @@ class Sink:
         return len(self.held[-1])
 
     def flush(self) -> None:
-        """There is nowhere to."""
+        """Do nothing: there is nothing to flush to."""
 
     def close(self) -> None:
         self.closed = True
@@ -77,7 +77,7 @@ def schema(fields: Sequence[Field]) -> pa.Schema:
 def csv_tables(fields: Sequence[Field], lines: Iterator[bytes]) -> Iterator[pa.Table]:
     """Parsed CSV: nothing is NULL, "" an empty text."""
     table_schema = schema(fields)
-    # two columns may be called the same
+    # two columns may have the same name
     places = [str(n) for n in range(len(fields))]
     read = pa.csv.ReadOptions(column_names=places, use_threads=False, block_size=2 * BATCH_BYTES)
     parse = pa.csv.ParseOptions(newlines_in_values=True)
@@ -159,7 +159,7 @@ def json_numbers(values: np.ndarray[Any, np.dtype[np.float64]]) -> bytes:
 def columnar_json(fields: Sequence[Field], batches: Iterable[tuple[int, Texts]]) -> Iterator[bytes]:
     """{"rows": 2, "columns": [{"name", "kind", "unit"}], "data": {"run": [1, 2], …}}.
 
-    The columns follow each other, so each is kept aside until all rows were seen: on the disk, if it is long.
+    The columns follow each other, so each is buffered until all rows are read: on disk, if it is long.
     """
     rows = 0
     with ExitStack() as stack:

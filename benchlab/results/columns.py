@@ -41,11 +41,11 @@ class Column:
     # without `fields`
     by_default: bool = True
     id_sql: str = ""
-    # whether `*` in an equal stands for anything
+    # whether `*` in a comparison for equality matches anything
     glob: bool = False
     # of a PARAM: which
     option: str = ""
-    # all there are, where they are known; else anything
+    # all valid values, if they are known; else anything is valid
     choices: tuple[str, ...] = ()
 
 
@@ -69,7 +69,7 @@ TEXT, NAME, WHOLE, NUMBER, TIME, JSON = (
     Kind.TIME,
     Kind.JSON,
 )
-# What a filter may also be called.
+# Other names of filters.
 ALIASES = {"oio": "outstanding", "name": "metric"}
 UNITS = tuple(unit.value for unit in Unit)
 PARAM = "param."
@@ -78,7 +78,7 @@ FIGURE_SQL = (
     "(SELECT o.value FROM runs_measurement o WHERE o.attempt_id = a.id AND o.name = {}"
     " AND o.labels = '{{}}'::jsonb)"
 )
-# Names that tools give to what they measured: no mistake, even before anything has them.
+# Names of the tools' metrics: valid even before any run has them.
 _WAYS = ("", "read.", "write.", "trim.")
 _STATISTICS = ("mean", "stddev", "min", "max", "p50", "p90", "p95", "p99", "p99.9", "p99.99")
 LATENCIES = frozenset(

@@ -13,7 +13,7 @@ from benchlab.results.reading import fetch_rows
 from benchlab.results.sql_conditions import trusted_sql
 from benchlab.results.table_pages import NAME_ORDERS
 
-# attempts that are looked at
+# the newest attempts, which are searched
 NEWEST_ATTEMPTS = 100
 # words
 MAX_WORDS = 20
@@ -42,7 +42,7 @@ def newest_options(campaigns: Composable) -> list[str]:
 
 
 def condition_names(metrics: dict[str, str], tools_options: list[str]) -> list[str]:
-    """All that a condition may be about."""
+    """Return every name that a condition may begin with."""
     return [
         *RESULTS.columns,
         *ALIASES,
@@ -52,7 +52,7 @@ def condition_names(metrics: dict[str, str], tools_options: list[str]) -> list[s
 
 
 def complete_values(name: str, typed: str, campaigns: Composable) -> list[str]:
-    """Some that a column has and that contain what is typed; [] where nobody could list them. One query at most."""
+    """Return some values of a column that contain the typed text; [] if they cannot be listed. One query at most."""
     try:
         [condition] = parse_query(RESULTS, {f"{name}__isnull": ["true"]}).conditions
     except (QueryError, ValueError):

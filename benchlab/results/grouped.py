@@ -15,9 +15,9 @@ from benchlab.results.query_language import QueryError, TableQuery
 from benchlab.results.reading import fetch_rows
 from benchlab.results.sql_conditions import trusted_sql
 
-# attempts: to read more takes longer than people wait
+# attempts: reading more takes longer than people wait
 MAX_ATTEMPTS = 20_000
-# that one may group by
+# limit of columns to group by
 MAX_GROUP_COLUMNS = 4
 MAX_FIGURES = 6
 GROUPABLE_KINDS = (Kind.TEXT, Kind.NAME, Kind.WHOLE, Kind.NUMBER, Kind.PARAM, Kind.JSON)
@@ -54,7 +54,7 @@ def figure_names(query: TableQuery) -> list[str]:
 
 
 def group_runs(query: TableQuery, by: Sequence[Column], campaigns: Composable) -> list[RunGroup]:
-    """One query. Raises Refused: columns that group nothing, or more than MOST runs to read."""
+    """Group the runs. One query. Raises QueryError for columns that group nothing, or too many runs to read."""
     names = figure_names(query)
     if wrong := _grouping_error(by, names):
         raise QueryError({"group": wrong})

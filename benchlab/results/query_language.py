@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The query language of the tables: conditions, columns and order. What it does not understand it refuses by name.
+"""The query language of the tables: conditions, columns and order. It refuses by name what it does not understand.
 
     topology=lvm_cache   oio__gte=4   metric=read.*   param.iodepth=4   metric.iops__gt=1000   value__lt=0.001
     host__in=vm-09,vm-12   campaign=7   tool__ne=dd   workload__contains=randread   outstanding__isnull=true
@@ -36,13 +36,13 @@ EQUALITY_OPERATORS = ("eq", "ne", "in")
 ORDER_OPERATORS = ("gt", "gte", "lt", "lte")
 MAX_BIGINT = 2**63 - 1
 MAX_ROWS = 10**9
-# that one may ask for
+# limit of one request
 MAX_COLUMNS = 200
 OWN_PARAMETERS = ("fields", "ordering", "limit", "wide", "library", "latest", "format")
 
 
 class QueryError(Exception):
-    """`errors`: parameter -> what is wrong with it and what would be right."""
+    """`errors` is {parameter: what is wrong with it, and what would be right}."""
 
     def __init__(self, errors: Mapping[str, str]) -> None:
         super().__init__("; ".join(f"{name}: {message}" for name, message in errors.items()))
@@ -51,7 +51,7 @@ class QueryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`column` `operator` any of `values`; `metric`: of that metric of the attempt instead of the row itself."""
+    """True if `column` `operator` any of `values`; with `metric`, for that metric of the attempt instead of the row."""
 
     column: Column
     # "eq" or one of OPERATORS
@@ -74,7 +74,7 @@ class TableQuery:
 
 
 def parse_query(shape: TableShape, query: Mapping[str, Sequence[str]]) -> TableQuery:
-    """Raises Refused, with every parameter that is wrong."""
+    """Parse a query. Raises QueryError with every parameter that is wrong."""
     errors: dict[str, str] = {}
     conditions: list[Condition] = []
     for name, texts in query.items():
@@ -158,7 +158,7 @@ def _metric_name(stem: str) -> str:
 
 
 def _find_column(shape: TableShape, stem: str) -> Column:
-    """Raises ValueError, which lists what there is."""
+    """Return the column of that name. Raises ValueError, which lists the valid names."""
     if stem.startswith(PARAM):
         if not OPTION_NAME.fullmatch(stem.removeprefix(PARAM)):
             raise ValueError("After param. stands the name of an option: letters, digits, _ . : -")

@@ -37,7 +37,7 @@ KNOWN_WORDS: Mapping[str, Callable[[], Iterable[str]]] = {
     "metric": lambda: KNOWN_METRICS,
 }
 
-# Columns that tell which campaigns are meant.
+# Columns that identify a campaign.
 CAMPAIGN_COLUMNS = ("campaign", "campaign_id", "run", "attempt")
 
 
@@ -53,9 +53,10 @@ def visible_campaigns(
     few_rows: bool = False,
     archived: bool = False,
 ) -> Composable:
-    """The subquery of what this person may see. `few_rows`: of a table that is not read whole, which costs a query.
+    """Return the subquery of the campaigns that this person may see.
 
-    `archived`: also what is; else a table would have what lists leave out.
+    `few_rows` is for a table that is not read whole; it costs a query. `archived` includes archived campaigns, which
+    lists leave out.
     """
     every = Campaign.objects.teams_first() if few_rows else Campaign.objects.all()
     visible = every.visible_to(user) if library else every.for_user(user)
@@ -63,7 +64,7 @@ def visible_campaigns(
     try:
         statement, parameters = visible.order_by().values("pk").query.sql_with_params()
     except EmptyResultSet:
-        # of nobody's teams
+        # a person without teams
         return trusted_sql("SELECT NULL::bigint")
     return trusted_sql(psycopg.ClientCursor(raw_connection()).mogrify(statement, parameters))
 
@@ -71,15 +72,16 @@ def visible_campaigns(
 def queried_campaigns(
     query: TableQuery | None, user: AbstractBaseUser | AnonymousUser, *, few_rows: bool = False
 ) -> Composable:
-    """The subquery of the campaigns that a table is of. Who names a campaign, run or attempt has it, also where it is
-    archived or the reference library's.
+    """Return the subquery of the campaigns in a table.
+
+    A campaign, run or attempt that is named is in it even if it is archived or belongs to the reference library.
     """
     library = query is not None and (query.library or _names_library(query, user))
     return visible_campaigns(user, library, few_rows=few_rows, archived=names_campaigns(query))
 
 
 def _names_library(query: TableQuery, user: AbstractBaseUser | AnonymousUser) -> bool:
-    """True when it names what is in the library and not the person's own, who may have a campaign of the same name."""
+    """True if it names something in the library and not the person's own, who may have a campaign of that name."""
     return any(
         condition.column.name in CAMPAIGN_COLUMNS
         and condition.operator in ("eq", "in")
@@ -101,7 +103,7 @@ def _is_in_library(column: str, value: Value, user: AbstractBaseUser | Anonymous
 
 
 def names_campaigns(query: TableQuery | None) -> bool:
-    """True when it asks for certain campaigns, runs or attempts: then what is archived may be among them."""
+    """True if it names campaigns, runs or attempts: then archived ones may be among them."""
     conditions = query.conditions if query else ()
     return any(
         condition.column.name in CAMPAIGN_COLUMNS and condition.operator in ("eq", "in")
@@ -166,12 +168,12 @@ def _is_measured(metric: str, campaigns: Composable, table: str) -> bool:
 
 
 def _newest_metrics(campaigns: Composable, table: str) -> set[str]:
-    """Metrics of the newest attempts: all of them would be a walk through the whole table."""
+    """Return the metrics of the newest attempts: those of all would need a scan of the whole table."""
     return {word for (word,) in fetch_rows(sql.newest_metrics_statement(campaigns, table))}
 
 
 def _check_names(condition: Condition, campaigns: Composable) -> None:
-    """An id that nobody has finds nothing, as another team's does; a name that nobody gave is a mistake."""
+    """Refuse unknown names. An unknown id only finds nothing, as another team's does."""
     column = condition.column
     if column.kind is not Kind.NAME or condition.operator not in EQUALITY_OPERATORS:
         return
@@ -201,7 +203,7 @@ def _as_numeric(column: Column) -> Column:
 
 
 def fetch_rows(statement: Composable) -> list[tuple[Any, ...]]:
-    """All of a statement's, which are few."""
+    """Return all rows of a statement that yields few."""
     with connection.cursor() as cursor:
         cursor.execute(statement.as_string(raw_connection()))
         return list(cursor.fetchall())
@@ -222,7 +224,7 @@ def csv_lines(statement: Composed) -> Iterator[bytes]:
 
 
 def stream_series(statement: Composed) -> Iterator[tuple[Any, ...]]:
-    """Row by row as they come, in binary; one round trip."""
+    """Yield the rows one by one as they arrive, in binary. One round trip."""
     with psycopg.Cursor(raw_connection()) as cursor:
         yield from cursor.stream(statement, binary=True)
 

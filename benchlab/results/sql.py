@@ -30,7 +30,7 @@ Metric = tuple[str, str]
 
 
 def long_table(query: TableQuery, campaigns: Composable, *, spreadsheet: bool = False) -> Composed:
-    """The long table. `campaigns`: a subquery of the ids that may be seen; `spreadsheet`: no text is a formula."""
+    """Select the long table. `campaigns` is a subquery of the visible ids; with `spreadsheet` no text is a formula."""
     x = [c for c in query.columns if not c.per_row]
     y = [c for c in query.columns if c.per_row]
     keys = [(n, column, down) for n, (column, down) in enumerate(query.order)]
@@ -98,7 +98,7 @@ def wide_table(
 def figures_table(
     query: TableQuery, campaigns: Composable, *, spreadsheet: bool = False
 ) -> Composed:
-    """A row per attempt, with those figures as columns that were named in `fields`; also one that has none of them."""
+    """Select a row per attempt with the figures named in `fields` as columns; an attempt without any has a row, too."""
     return SQL("{}\nSELECT {} FROM x{}{}").format(
         _attempts_part(query, campaigns, query.columns, spreadsheet, measurement_conditions(query)),
         SQL(", ").join(Identifier("x", c.name) for c in query.columns),
@@ -108,7 +108,7 @@ def figures_table(
 
 
 def measurement_conditions(query: TableQuery) -> list[Composable]:
-    """Conditions on a measurement, asked of attempts: they have one of the whole like that."""
+    """Return measurement conditions for attempts, met if a measurement of the whole attempt meets them."""
     rows = _row_conditions(query)
     if not rows:
         return []
@@ -125,7 +125,7 @@ def has_figure_columns(query: TableQuery) -> bool:
 
 
 def wide_column_names(query: TableQuery, metrics: Sequence[Metric]) -> list[str]:
-    """Column names for these metrics. One that is there in two units, or is called as a column, says so."""
+    """Return column names for these metrics. Those in two units, or with the name of a column, are marked."""
     names = [name for name, _ in metrics]
     used = {column.name for column in query.columns}
     return [
@@ -237,7 +237,7 @@ def series_arrays(query: TableQuery, campaigns: Composable) -> Composed:
         SQL(", ").join(
             [
                 *(trusted_sql(c.sql) if c.per_row else Identifier("x", c.name) for c in columns),
-                # Devices that were watched together share their times: those are sent once.
+                # Devices sampled together share their times, which are sent once.
                 trusted_sql(
                     'CASE WHEN s.times = lag(s.times) OVER (ORDER BY x."#", s.sampler, s.device, s.metric)'
                     " THEN NULL ELSE array_send(s.times) END, array_send(s.values)"
@@ -308,7 +308,7 @@ def _attempts_part(
 
 
 def attempt_conditions(query: TableQuery, campaigns: Composable) -> Composed:
-    """The condition that decides which attempts are in the table, as far as they are asked for themselves."""
+    """Return the conditions on the attempts themselves, which decide what attempts are in the table."""
     return SQL("r.campaign_id IN ({}) {} {}").format(
         campaigns,
         trusted_sql(f"AND {LATEST}" if query.latest else ""),
@@ -353,7 +353,7 @@ def _output_expression(column: Column, spreadsheet: bool) -> Composable:
     if spreadsheet and column.kind in (Kind.TEXT, Kind.NAME, Kind.PARAM):
         codes = ", ".join(str(ord(start)) for start in FORMULA_STARTS)
         text = f"CASE WHEN ascii({column.sql}) IN ({codes}) THEN '''' || ({column.sql}) ELSE {column.sql} END"
-        # a number below zero is none
+        # a number below zero is not a formula
         if column.option:
             text = f"CASE jsonb_typeof(r.options -> '{column.option}') WHEN 'string' THEN {text} ELSE {column.sql} END"
         return trusted_sql(text)

@@ -61,12 +61,12 @@ def _comparison(column: Column, sign: str, value: Value) -> Composable:
     test = SQL("{} {} {}").format(trusted_sql(expression), trusted_sql(sign), Literal(value))
     if column.kind is not Kind.NUMBER or sign in ("<", "<="):
         return test
-    # To PostgreSQL NaN is the greatest number; here it is what is not known.
+    # PostgreSQL sorts NaN as the greatest number; here it means an unknown value.
     return SQL("({} AND {} <> 'NaN'::float8)").format(test, trusted_sql(expression))
 
 
 def sort_expression(column: Column) -> Composable:
-    """SQL to sort rows by: what is not known, NaN as NULL, is then last in either direction."""
+    """Return SQL to sort rows by, with NaN as NULL, so that unknown values are last in either direction."""
     if column.kind is not Kind.NUMBER:
         return trusted_sql(column.sql)
     return SQL("NULLIF({}, 'NaN'::float8)").format(trusted_sql(column.sql))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A long answer made by a thread of its own, with a database connection of its own, as fast as it is taken."""
+"""Long responses, each made by its own thread on its own database connection, as fast as the client reads."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from django.db import connections
 
 # parts that wait to be taken
 PARTS_AHEAD = 4
-# then whoever asked is gone, or might as well be
+# after that the client is gone, or might as well be
 PATIENCE_S = 120.0
-# Bytes a second of who takes a part now and then: a place is nobody's for days.
+# Bytes a second that a slow client must read at least: nobody may hold a slot for days.
 MIN_BYTES_PER_SECOND = 32 << 10
 # each holds a connection of PostgreSQL's
 EXPORT_SLOTS = threading.BoundedSemaphore(8)
@@ -38,11 +38,11 @@ class Busy(Exception):
 
 
 class TooSlow(Exception):
-    """Others wait for the place."""
+    """The client reads too slowly while others wait for the slot."""
 
 
 def _take_slot(whose: Hashable, team: int | None) -> None:
-    """A place. Raises Busy."""
+    """Take a slot. Raises Busy."""
     with _counting:
         if _under_way[whose] >= MAX_PER_PERSON or (
             team is not None and _of_teams[team] >= MAX_PER_TEAM
@@ -64,15 +64,15 @@ def _release_slot(whose: Hashable, team: int | None) -> None:
 
 
 class _Transfer:
-    """State that the thread and its Pump share. The thread knows no Pump, so that one whom nobody keeps ends it."""
+    """State shared by the thread and its stream. The thread holds no stream, so a dropped stream ends it."""
 
     def __init__(self, whose: Hashable, team: int | None) -> None:
         self.parts: queue.Queue[bytes | BaseException | None] = queue.Queue(PARTS_AHEAD)
         self.stop = threading.Event()
         self.whose, self.team = whose, team
-        # in all, for parts to be taken
+        # in total, for parts to be read
         self._waited_s = 0.0
-        # bytes of those that were
+        # bytes of the parts that were read
         self._size = 0
 
     def produce(self, make: Callable[[], Iterator[bytes]]) -> None:
@@ -113,10 +113,10 @@ class _Transfer:
 
 
 class ThreadedStream:
-    """Async iterator over what `make()` yields; `close` ends it early. Two parts are there once it is made.
+    """Async iterator over what `make()` yields; `close` ends it early. Its first two parts are made at once.
 
-    One that is dropped ends as well: whoever asked had hung up before the answer was begun, and nobody closes that.
-    `whose`: who asked, and a member of which team. Raises Busy, and what `make` raises before its first part.
+    Dropping it ends it as well: nobody closes it if the client hangs up before the response begins.
+    `whose` identifies the client, `team` its team. Raises Busy, and what `make` raises before its first part.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class ThreadedStream:
         try:
             threading.Thread(target=line.produce, args=(make,), daemon=True).start()
         except RuntimeError:
-            # no thread is to be had
+            # no thread can be started
             _release_slot(whose, team)
             raise
         self._held = [line.parts.get()]
@@ -142,7 +142,7 @@ class ThreadedStream:
 
     @property
     def single_part(self) -> bytes | None:
-        """All of it, when it was one part or none."""
+        """The whole response if it has one part or none, else None."""
         if self._held[-1] is not None:
             return None
         return self._held[0] if isinstance(self._held[0], bytes) else b""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One page of the wide table, read without the other rows where there are many.
+"""One page of the wide table, read without its other rows if there are many.
 
 Up to MAX_SORTED_AT_ONCE matching attempts are read and sorted. More are walked along an index: there are enough of
 them for that to fill a page soon. A page begins behind a PagePosition. Rows whose value is not known are last in
@@ -24,9 +24,9 @@ from benchlab.web import natural
 
 # attempts
 MAX_SORTED_AT_ONCE = 5_000
-# attempts, by what no index has
+# attempts, ordered by something without an index
 MAX_SORTED = 20_000
-# Column -> what leads to a page: columns of one index, the last of them unique in its table.
+# Column -> the columns of the index that finds a page, the last of them unique in its table.
 ATTEMPTS = ("number", "started_at", "ended_at", "outcome", "fingerprint")
 RUNS = ("outstanding", "repeat", "stage", "tool")
 INDEX_TERMS = {
@@ -78,7 +78,7 @@ class PagePosition:
 
 
 class IndexWalk(Protocol):
-    """`statement`: the next rows of either kind: (attempt's id, values of the terms …)."""
+    """A walk along an index. `next_rows` selects (attempt's id, values of the terms …), with or without a value."""
 
     @property
     def nullable(self) -> bool: ...
@@ -89,9 +89,9 @@ class IndexWalk(Protocol):
 def read_page(
     query: TableQuery, campaigns: Composable, place: PagePosition | None, size: int
 ) -> tuple[list[int], PagePosition | None]:
-    """Ids of the attempts behind `place`, and the last one's place if there are more of them. Three queries at most.
+    """Return the ids of the attempts after `place`, and the last one's place if more follow. Three queries at most.
 
-    Raises Refused: more than MOST_SORTED would have to be read to sort them.
+    Raises QueryError if too many attempts would have to be read and sorted.
     """
     way = _choose_walk(query, campaigns)
     if way and (_has_many(query, campaigns) if place is None else not place.was_sorted):
@@ -112,7 +112,7 @@ def _cut_page(every: bool, rows_read: Read, size: int) -> tuple[list[int], PageP
 
 
 def _has_many(query: TableQuery, campaigns: Composable) -> bool:
-    """True when more than FEW are let through."""
+    """True if more than MAX_SORTED_AT_ONCE attempts match."""
     statement = SQL("SELECT count(*) FROM (SELECT {} WHERE {} LIMIT {}) s")
     [(number,)] = fetch_rows(
         statement.format(
@@ -138,7 +138,7 @@ def _walk_index(way: IndexWalk, place: PagePosition | None, size: int) -> Read:
 
 
 def _choose_walk(query: TableQuery, campaigns: Composable) -> IndexWalk | None:
-    """None: no index has that column."""
+    """Return the walk along the index of the first column; None if it has no index."""
     column, down = query.order[0]
     if column.name in NAME_ORDERS:
         return NameWalk(query, campaigns, down, *NAME_ORDERS[column.name])
@@ -152,7 +152,7 @@ def _choose_walk(query: TableQuery, campaigns: Composable) -> IndexWalk | None:
 def _sort_all(
     query: TableQuery, campaigns: Composable, place: PagePosition | None, size: int
 ) -> Read:
-    """All of them read and sorted. One query. Raises Refused: they are too many."""
+    """Read and sort all attempts. One query. Raises QueryError if they are too many."""
     column, down = query.order[0]
     key = sort_expression(column)
     if column.kind in (Kind.TEXT, Kind.NAME, Kind.JSON, Kind.PARAM):
@@ -219,7 +219,7 @@ class ColumnWalk:
 
 @dataclass(frozen=True, slots=True)
 class MetricWalk:
-    """Order by a figure; of attempts that have none by their id."""
+    """Order by a figure; attempts without it by their id."""
 
     query: TableQuery
     campaigns: Composable
@@ -303,7 +303,7 @@ class NameWalk:
 
 
 def _from_clause(query: TableQuery, more: Iterable[str] = ()) -> SQL:
-    """Attempts and runs, and only those tables beside that are asked about: the fewer, the better they are planned."""
+    """Join attempts and runs with the needed tables only: PostgreSQL plans fewer joins better."""
     expressions = [
         f"{c.column.sql} {c.column.id_sql}" for c in query.conditions if not c.column.per_row
     ]
@@ -315,7 +315,7 @@ def _from_clause(query: TableQuery, more: Iterable[str] = ()) -> SQL:
 def _select_page(
     source: Composable, terms: Sequence[str], tests: Sequence[Composable], down: bool, size: int
 ) -> Composed:
-    """Runs have several attempts: those are told apart by their id, whatever the order is."""
+    """Select a page. The attempt's id breaks the tie between attempts of one run, whatever the order is."""
     ordered = terms if terms[-1] != "r.id" else (*terms, "a.id")
     return SQL("SELECT a.id, {} {} WHERE {} ORDER BY {} LIMIT {}").format(
         trusted_sql(", ".join(ordered)),
