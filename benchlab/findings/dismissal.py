@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A person says that a finding or an answer does not matter here, and why; or that it does after all."""
+"""Dismissal of a finding or an answer that does not matter here, with the reason; and its restoration."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from benchlab.web.written_text import clean_text
 
 
 class AlreadyDecided(ValidationError):
-    """Somebody else was faster: what they said stands."""
+    """Somebody else decided first; their decision stands."""
 
 
 def dismiss_row(row: Dismissible, by: AbstractBaseUser, note: str) -> None:
-    """Raises ValidationError without a note, Already where somebody else dismissed the same. One's last note counts."""
+    """Dismiss a row with a note; a person's last note counts.
+
+    Raises ValidationError without a note, and AlreadyDecided if somebody else dismissed the same.
+    """
     cleaned = clean_text(note, MOST_NOTE)
     with transaction.atomic():
         stored = _lock_row(row)
@@ -33,7 +36,10 @@ def dismiss_row(row: Dismissible, by: AbstractBaseUser, note: str) -> None:
 
 
 def restore_row(row: Dismissible, note: str) -> None:
-    """It counts again. Raises ValidationError without a note, Already where it was taken back with another one."""
+    """Make a dismissed row count again.
+
+    Raises ValidationError without a note, and AlreadyDecided if it was restored with another note.
+    """
     cleaned = clean_text(note, MOST_NOTE)
     with transaction.atomic():
         stored = _lock_row(row)
@@ -44,7 +50,7 @@ def restore_row(row: Dismissible, note: str) -> None:
 
 
 def _lock_row(row: Dismissible) -> Any:
-    """Row as it is, locked: a request at the same moment waits here. None: it is gone, which saving it tells."""
+    """Read the stored row and lock it, so that other requests wait. None if it is gone; saving then fails."""
     return type(row)._default_manager.select_for_update().filter(pk=row.pk).first()
 
 

@@ -25,7 +25,7 @@ from benchlab.web.units import si
 
 Person = AbstractBaseUser | AnonymousUser
 RANK = {word: at for at, word in enumerate(Severities.values)}
-# rows of a page: who has more of them looks at the first
+# rows of a page: of more, only the first are shown
 MAX_FINDINGS = 500
 # lines of Home
 MAX_UNREVIEWED = 20
@@ -33,7 +33,7 @@ MAX_UNREVIEWED = 20
 
 @dataclass(frozen=True, slots=True)
 class DisplayedNumber:
-    """A number of a sentence; `url`: where it comes from, "" where nothing leads there."""
+    """A number in a sentence; `url` leads to its source, "" if there is none."""
 
     label: str
     text: str
@@ -51,13 +51,13 @@ class DisplayedFinding:
     run: int | None
     # of its attempt
     number: int = 1
-    # further repeats that would tell
+    # further repeats that would decide it
     offer: Offer | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Those of one kind: a page with hundreds of runs has a line for each kind."""
+    """The findings of one kind: a page with hundreds of runs has a line for each kind."""
 
     kind: str
     label: str
@@ -90,19 +90,19 @@ def method_of(kind: str) -> str:
 
 
 def _finding_module(kind: str) -> finding.RunFinding | finding.LineFinding | None:
-    """None of one that is no more."""
+    """None if the module no longer exists."""
     return finding.run_findings().get(kind) or finding.line_findings().get(kind)
 
 
 def unreviewed_alerts(user: Person) -> QuerySet[Finding]:
-    """Findings in the histories of set-ups that nobody looked at: the newest first, as many as are shown."""
+    """The newest findings in histories of set-ups that nobody has reviewed, as many as a page shows."""
     rows = Finding.objects.for_user(user).current()
     rows = rows.filter(kind__in=list(finding.HISTORY_LABELS), stands=True, dismissed_at=None)
     return rows.order_by("-found_at", "-pk")[:MAX_UNREVIEWED]
 
 
 def unreviewed_with_context(user: Person) -> list[Finding]:
-    """The same with what it is about. One query."""
+    """Read the same findings with their run's topology, workload and host. One query."""
     whose = ("attempt__run__topology", "attempt__run__workload", "attempt__run__host")
     return list(unreviewed_alerts(user).select_related(*whose))
 
@@ -112,7 +112,7 @@ def attempt_findings(user: Person, attempt: Attempt) -> list[DisplayedFinding]:
 
 
 def campaign_findings(user: Person, campaign: Campaign) -> list[DisplayedFinding]:
-    """Between its set-ups, and of the last attempt of each run that succeeded."""
+    """List the findings between its set-ups, and those on the last successful attempt of each run."""
     return _display_query(_current_findings(user).filter(campaign=campaign).filter(_of_last()))
 
 
@@ -203,7 +203,7 @@ def _display_number(
 def _number_url(
     row: Finding, number: Mapping[str, Any], lines: Mapping[tuple[int, str], str]
 ) -> str:
-    """The line of raw output; the chart of the devices; else its run."""
+    """Return the URL of the line of raw output, of the devices' chart, or else of the run."""
     attempt = row.attempt
     own = attempt is not None and number["run"] in (0, attempt.run_id)
     run = attempt.run_id if attempt is not None and own else number["run"]
@@ -219,7 +219,7 @@ def _number_url(
 
 
 def _output_line_urls(rows: Iterable[Finding]) -> dict[tuple[int, str], str]:
-    """{(attempt, figure): address of the line that says it}. Two queries."""
+    """Return {(attempt, figure): URL of its line of raw output}. Two queries."""
     figures_by_attempt: dict[int, set[str]] = defaultdict(set)
     for row in rows:
         if row.attempt_id:

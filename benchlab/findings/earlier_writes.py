@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Look for runs before one that wrote all that it reads: then it read no block that nothing ever wrote."""
+"""Find earlier runs that wrote all that a run reads: then it read no block that was never written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from benchlab.runs.states import Outcome
 TRIMMED = "trim.bytes"
 # of fio, and of dd, which does one thing only
 MOVED = ("write.bytes", "bytes", TRIMMED)
-# options that may say where it begins
+# options that may set the offset
 ELSEWHERE = ("extra", "job_file")
 
 
@@ -68,7 +68,7 @@ def _contiguous_bytes(tool: str, given_options: Mapping[str, Any], moved: float)
             tool, options.build_options(registry.tool(tool).Options, given_options)
         )
     except AgentError:
-        # a tool or an option that is no more
+        # a tool or an option that no longer exists
         return 0.0
     if not access.writes or access.reads or access.random is not False:
         return 0.0

@@ -28,7 +28,7 @@ class Severities(models.TextChoices):
 
 
 class Dismissible(models.Model):
-    """Row that a person may say does not matter, and why. Whoever has these columns has `campaign`, too."""
+    """A row that a person may dismiss with a reason. Its subclasses have `campaign`, too."""
 
     dismissed_at = models.DateTimeField(null=True, editable=False)
     dismissed_by = models.ForeignKey(
@@ -48,7 +48,7 @@ class Dismissible(models.Model):
         abstract = True
 
     def same(self, now: Self) -> bool:
-        """True when both are said of the same; one of something else contradicts nobody."""
+        """True if both are about the same; a dismissal of something else contradicts nobody."""
         return True
 
 
@@ -120,7 +120,7 @@ class Finding(Dismissible):
 
 
 class Looked(models.Model):
-    """That the lines of a campaign were looked at, and no result has come since."""
+    """Record that the lines of a campaign were compared, valid until the next result comes."""
 
     campaign = models.OneToOneField(
         Campaign, on_delete=models.CASCADE, primary_key=True, related_name="+"

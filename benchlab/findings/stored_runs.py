@@ -65,13 +65,13 @@ class _LayoutState:
     target: Target | None
     # of its disks, by name
     identities: Mapping[str, str] = field(default_factory=dict)
-    # by name, as a source tells
+    # by name, as the source states
     rated: Mapping[str, _Rated] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Host:
-    """Facts that it told of itself before the run. `devices`: every block device, by its kernel name."""
+    """Facts gathered on the host before the run. `devices` has every block device, by its kernel name."""
 
     devices: Mapping[str, Device] = field(default_factory=dict)
     memory: int | None = None
@@ -91,7 +91,7 @@ class _SharedRows:
     rated: dict[tuple[int, str], _Rated] = field(default_factory=dict)
 
     def load(self, rows: Iterable[Attempt]) -> None:
-        """Layouts and facts of these, where they are not known yet."""
+        """Read the layouts and facts of these attempts that are not read yet."""
         missing_ids = {row.layout_id for row in rows} - self.layouts.keys()
         layout_query = Layout.objects.only("stack", "plan", "facts_ready", "host")
         new = layout_query.in_bulk(missing_ids) if missing_ids else {}
@@ -107,7 +107,7 @@ class _SharedRows:
         return row.facts_id or self.layouts[row.layout_id].facts_ready_id
 
     def layout_state(self, row: Attempt, stage: str) -> _LayoutState:
-        # Of one import each result may tell other disks.
+        # Each result of one import may name other disks.
         disks_text = json.dumps([row.meta.get(DISKS), row.meta.get(RATED)])
         key = row.layout_id, stage, disks_text
         if key not in self.layout_states:
@@ -299,7 +299,7 @@ def _access_and_unwritten(
         unwritten = fits.unwritten(chain.specs(layout.stack), kind, built) if ours else ""
         size = registry.required_bytes(kind, built, target) if ours and target is not None else 0
     except AgentError:
-        # a tool or an option that is no more, or that was never ours
+        # a tool or an option that no longer exists, or that was never ours
         return Access(outstanding=run.outstanding), ""
     access = Access(
         **{field.name: getattr(pattern, field.name) for field in dataclasses.fields(Access)}
@@ -309,7 +309,7 @@ def _access_and_unwritten(
         }
     )
     if target is not None and not target.mount and access.writes is False:
-        # It reads what somebody else wrote there.
+        # It reads data that somebody else wrote.
         access = dataclasses.replace(access, compressible=None)
     return access, unwritten
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings put beside what they are about. What was dismissed stays dismissed; a fault of ours here loses no result."""
+"""Store findings. Dismissed ones stay dismissed, and a fault of ours here loses no result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from benchlab.runs.states import LayoutPhase, Outcome
 
 log = logging.getLogger(__name__)
 
-# fields that are made anew
+# fields that a rebuild overwrites
 REBUILT_FIELDS = ("says", "severity", "numbers", "runs", "stands")
 
 # by kind; None: its module failed
@@ -33,7 +33,7 @@ FindingsByKind = Mapping[str, Sequence[finding.Finding] | None]
 
 
 def find_for_attempts(pks: Iterable[int]) -> None:
-    """These have their results: what is to be found of them. Never raises."""
+    """Find what there is to find about attempts that have just got their results. Never raises."""
     rows = Attempt.objects.filter(pk__in=list(pks)).order_by("pk")
     campaign_of = dict(rows.values_list("pk", "run__campaign"))
     for some in _batches(list(campaign_of)):
@@ -67,7 +67,7 @@ def _find_for_batch(campaigns: Mapping[int, int]) -> None:
 def _store_run_findings(
     looked: Sequence[tuple[Run, FindingsByKind]], campaigns: Mapping[int, int]
 ) -> None:
-    """All of them in one transaction; each in its own where one cannot be kept."""
+    """Store all of them in one transaction; each in its own if one cannot be stored."""
     pks = [run.attempt for run, _ in looked]
     sets = [
         _FindingSet(findings, [run.run], campaigns[run.attempt], run.attempt)
@@ -104,14 +104,14 @@ def _collect_findings(
         try:
             findings[kind] = look(evidence)
         except Exception:
-            # one that fails keeps no other from being told
+            # A module that fails must not cost the findings of the others.
             log.exception("finding %s of %s", kind, what)
             findings[kind] = None
     return findings
 
 
 def store_line_findings(campaign: Campaign, workload_id: int, lines: Sequence[Line]) -> None:
-    """Between the lines of one workload. Never raises."""
+    """Store the findings between the lines of one workload. Never raises."""
     try:
         rows = Finding.objects.filter(campaign=campaign, workload=workload_id)
         _store_sets(
@@ -123,7 +123,7 @@ def store_line_findings(campaign: Campaign, workload_id: int, lines: Sequence[Li
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _FindingSet:
-    """Findings of one attempt, or of the lines of one workload. `runs`: those of a finding that names none."""
+    """Findings of one attempt, or of the lines of one workload. `runs` are the default of a finding that names none."""
 
     findings: FindingsByKind
     runs: Sequence[int]
@@ -162,7 +162,7 @@ def _store_sets(rows: QuerySet[Finding], sets: Sequence[_FindingSet]) -> None:
 def _changed_rows(
     finding_set: _FindingSet, rows: Mapping[tuple[str, str], Finding]
 ) -> Iterator[Finding]:
-    """New rows, and those that say something else now. What is found no longer goes at once."""
+    """Return the new rows and those whose content has changed. Findings that no longer hold are retired at once."""
     findings = _unique_findings(finding_set.findings)
     for key, found_finding in findings.items():
         row = rows.get(key) or finding_set.new_row(*key)
@@ -180,7 +180,7 @@ def _changed_rows(
 def store_history_alerts(
     rows: QuerySet[Finding], alerts: Sequence[tuple[int, str, finding.Finding]]
 ) -> None:
-    """`alerts`: (run, kind, what is told) in place of those `rows`."""
+    """Replace `rows` by `alerts`: (run, kind, its text)."""
     before = rows.select_related("attempt").select_for_update(of=("self",))
     rows_by_key = {(row.attempt.run_id, row.kind): row for row in before if row.attempt}
     alerts_by_key = {(run, kind): alert for run, kind, alert in alerts}
@@ -213,7 +213,7 @@ def _unique_findings(findings_by_kind: FindingsByKind) -> dict[tuple[str, str], 
 
 
 def _retire(row: Finding) -> None:
-    """It is found no longer."""
+    """Retire a finding that no longer holds."""
     if row.dismissed_at is None:
         row.delete()
     elif row.stands:
@@ -222,7 +222,7 @@ def _retire(row: Finding) -> None:
 
 
 def _fill_row(row: Finding, source: finding.Finding, runs: Sequence[int]) -> bool:
-    """Store a finding in its row. Returns true when the row is new, or says something else now."""
+    """Fill a row with a finding. Returns True if the row is new or its content has changed."""
     values: dict[str, Any] = {
         "says": visible(source.sentence),
         "severity": source.severity.value,
@@ -247,7 +247,7 @@ def _number_to_json(number: finding.Number) -> dict[str, Any]:
 
 
 def campaigns_due(most: int | None, among: Iterable[int] | None = None) -> list[int]:
-    """Campaigns that are over and whose lines nobody looked at since their last result came, the newest first."""
+    """Return finished campaigns whose lines were not compared since their last result, newest first."""
     campaign_filter = {"campaign": OuterRef("pk")}
     got = Attempt.objects.filter(run__campaign=OuterRef("pk"), outcome=Outcome.SUCCEEDED)
     going = Layout.objects.filter(**campaign_filter).exclude(phase=LayoutPhase.DONE)
@@ -269,7 +269,7 @@ def succeeded_attempts(campaign: Campaign) -> QuerySet[Attempt]:
 
 
 def record_comparison(campaign: Campaign, at: tuple[object, ...], began: datetime) -> None:
-    """Its lines were looked at from then on, when its results were `at`."""
+    """Record that its lines were compared from `began` on, if its results are still `at`."""
     if result_state(campaign) == at:
         Looked.objects.update_or_create(campaign=campaign, defaults={"at": began})
 

@@ -13,6 +13,6 @@ _results = BatchedWork(storing.find_for_attempts)
 
 @app.task
 def find(attempt_id: int) -> None:
-    """Queue a result that has just come for its findings. A lost message is made up for when its campaign is over."""
+    """Queue a new result for its findings. A lost message is made up for at the end of its campaign."""
     with log_context.about(attempt=attempt_id):
         _results.add(attempt_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""{% load findings %}{% findings_of_run attempt %}: what was found, above what it was found of."""
+"""{% load findings %}{% findings_of_run attempt %}: findings, above what they are about."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Sample(Protocol):
 
 
 class Line(Protocol):
-    """Part of charts.queries.Group that is known here."""
+    """The part of charts.queries.Group that this module uses."""
 
     @property
     def campaign(self) -> int: ...
@@ -68,7 +68,7 @@ def findings_compared(context: Mapping[str, Any], lines: Iterable[Line]) -> dict
 
 
 def _person(context: Mapping[str, Any]) -> Person:
-    """Person who sees the page; on a share link its guest, who sees what it is about."""
+    """The person who sees the page; on a share link its guest, who may see its subject."""
     link, request = context.get("link"), context["request"]
     person: Person = link.guest if link else request.user
     return person
