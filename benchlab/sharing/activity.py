@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The feed: what people did that is worth telling, campaigns that ended, and comments, the newest first."""
+"""The feed: notable actions of people, campaigns that ended, and comments, newest first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from benchlab.sharing.models import Comment, Event, Kind
 from benchlab.web.pages import MAX_ROWS, BoundedPaginator
 
 Person = AbstractBaseUser | AnonymousUser
-# Actions of pages and of the API (benchlab/audit/middleware.py) -> what to say of them before their subject.
+# Actions of pages and of the API (benchlab/audit/middleware.py) -> the words before their subject.
 PHRASES: Mapping[str, str] = {
     "campaign-start": "started",
     "campaign.apply": "started",
@@ -90,7 +90,7 @@ MAX_COMMENT_CHARS = 200
 
 
 def newest_rows(user: Person, most: int) -> list[tuple[Any, str, int]]:
-    """(at, source, id) of the newest `most` things in the user's teams; `events` tells a page of them."""
+    """Return (at, source, id) of the newest `most` things in the user's teams, for `page_events`."""
     entries = Entry.objects.for_user(user).filter(
         team_id__isnull=False, action__in=PHRASES, outcome="done"
     )
@@ -104,7 +104,7 @@ def newest_rows(user: Person, most: int) -> list[tuple[Any, str, int]]:
 
 
 def _source_rows(source: str, rows: QuerySet[Any], at: str, most: int) -> Any:
-    """No source gives more than all of them together: each is read by its own index, and only so far."""
+    """Read one source by its own index, and no more rows of it than the whole feed needs."""
     ordered = rows.order_by(f"-{at}", "-pk").annotate(told_as=Value(source, CharField()))
     return ordered.values_list(at, "told_as", "pk")[:most]
 
@@ -116,7 +116,7 @@ def _ended_campaigns(user: Person) -> QuerySet[Campaign]:
 
 
 def page_events(user: Person, rows: Sequence[Any]) -> list[Event]:
-    """The rows of a page, told. Three queries and those of the names."""
+    """Describe the rows of a page. Three queries and those of the names."""
     keys = {
         source: [pk for _, row_source, pk in rows if row_source == source]
         for source in ("entry", "comment", "ended")

@@ -18,7 +18,7 @@ LONGEST = 200
 
 
 class ArchivePaths:
-    """Each path once. Those of a folder are asked for one after the other: only the last folder's are remembered."""
+    """Unique paths. Callers finish one folder before the next: only the last folder's paths are remembered."""
 
     def __init__(self) -> None:
         self._folder = ""
@@ -26,7 +26,7 @@ class ArchivePaths:
         self._folders: set[str] = set()
 
     def unique_path(self, folder: str, name: str) -> str:
-        """A path below `folder`, which is ours, for a file that is called `name`."""
+        """Return a path below `folder`, whose name is ours, for a file named `name`."""
         if folder != self._folder:
             self._folder, self._files, self._folders = folder, set(), set()
         path_wanted = safe_path(name)
@@ -40,7 +40,7 @@ class ArchivePaths:
         return f"{folder}/{path}"
 
     def _is_used(self, path: str) -> bool:
-        """Also where a file would have to be a folder."""
+        """True if the path is used, or if one of its folders is a file."""
         key = _compare_key(path)
         return key in self._files | self._folders or not self._files.isdisjoint(_above(key))
 
@@ -61,12 +61,12 @@ def _safe_part(part: str) -> str:
 
 
 def _is_odd(character: str) -> bool:
-    """Also what is not seen, or turns around what follows."""
+    """True for a character that no path should have, including invisible ones and those that reverse the text."""
     return character in ODD or unicodedata.category(character)[0] == "C"
 
 
 def _compare_key(path: str) -> str:
-    """The same for what a file system may take for the same."""
+    """Return a key that is equal for paths that a file system may take for equal."""
     return unicodedata.normalize("NFKC", path.casefold()).casefold()
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A page of ours in headless Chromium: printed, and asked for its charts as pictures.
+"""A page of ours in headless Chromium, which prints it and draws its charts as pictures.
 
-It holds what people wrote, so it is given nothing: no network, no file, a home that is thrown away, so much memory and
-time. It is spoken to through its DevTools pipe (https://chromedevtools.github.io/devtools-protocol/), not a port.
+The page holds what people wrote, so Chromium gets nothing: no network, no file, a temporary home, limited memory and
+time. We control it through its DevTools pipe (https://chromedevtools.github.io/devtools-protocol/), not a port.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SCALE = 0.85
 WIDTH, HEIGHT = 800, 1150
 # inch
 MARGINS = {"marginTop": 0.6, "marginBottom": 0.7, "marginLeft": 0.59, "marginRight": 0.59}
-# nobody's, ever (RFC 6761): asked for it gets the page, and nothing else any
+# reserved for ever (RFC 6761): a request for it gets the page, all others get nothing
 ADDRESS = "http://report.invalid/"
 # Its own pipe is on 3 and 4. Limits: no core, seconds of CPU, KiB of memory that a process writes to.
 START = 'set -e; ulimit -c 0; ulimit -t 90; ulimit -d 3145728; exec 3<&0 4>&1 </dev/null >/dev/null; exec "$@"'
@@ -64,11 +64,11 @@ NOT_INSTALLED = (
 
 
 class ChromiumError(Exception):
-    """Nothing came of it; the words are for who asked."""
+    """Chromium failed; the message is for the person who asked for the report."""
 
 
 def program() -> str:
-    """Its path. Raises Trouble: there is none."""
+    """Return the path of Chromium. Raises ChromiumError if there is none."""
     if not settings.CHROMIUM:
         raise ChromiumError(NOT_INSTALLED)
     return str(settings.CHROMIUM)
@@ -76,7 +76,7 @@ def program() -> str:
 
 @contextmanager
 def open_page(html: bytes) -> Iterator[Page]:
-    """That page, loaded as for paper. Raises Trouble."""
+    """Load the page as for paper. Raises ChromiumError."""
     with (
         tempfile.TemporaryDirectory(prefix="benchlab-chromium-") as home,
         _start_chromium(home) as page,
@@ -115,7 +115,7 @@ def _start_chromium(home: str) -> Iterator[Page]:
 
 
 def _unprivileged_user(home: str) -> dict[str, Any]:
-    """Never as root: Chromium's own sandbox would refuse, and without it the page would be root's."""
+    """Never run as root: Chromium's own sandbox would refuse, and without it the page would run as root."""
     if os.geteuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")
@@ -124,7 +124,7 @@ def _unprivileged_user(home: str) -> dict[str, Any]:
 
 
 class Page:
-    """The one tab of a process. Every method raises Trouble once the process is gone."""
+    """The one tab of a process. Every method raises ChromiumError once the process is gone."""
 
     def __init__(self, process: subprocess.Popen[bytes], stderr: Path) -> None:
         assert process.stdin and process.stdout
@@ -151,7 +151,7 @@ class Page:
         self.evaluate(LOADED)
 
     def evaluate(self, script: str) -> Any:
-        """Value of a script of ours, as JSON; a promise is waited for. Raises Trouble."""
+        """Return the value of a script of ours, as JSON; waits for a promise. Raises ChromiumError."""
         answer = self._request(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
@@ -180,7 +180,7 @@ class Page:
         self.kill()
 
     def kill(self) -> None:
-        """It and whatever it started."""
+        """Kill Chromium and all processes that it started."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -201,7 +201,7 @@ class Page:
                 return result
 
     def _serve_request(self, request: dict[str, Any]) -> None:
-        """Its page, once; whatever else it asks for is refused before it would go anywhere."""
+        """Serve the page once; refuse every other request before it leaves the process."""
         identifier = {"requestId": request["requestId"]}
         if request["request"]["url"] != ADDRESS or not self._html:
             self._send("Fetch.failRequest", identifier | {"errorReason": "AccessDenied"})

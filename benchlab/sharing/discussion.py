@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comments, tags, notes and stars. Who calls has asked for the row already (benchlab/sharing/targets.py)."""
+"""Comments, tags, notes and stars. Callers have checked access to the row (benchlab/sharing/targets.py)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPACES = re.compile(r"\s+")
 
 
 def tag_name(text: str) -> str:
-    """One line, without what would make two tags look the same."""
+    """Return the name as one line, without characters that would make two tags look the same."""
     return clean_text(SPACES.sub(" ", text), 40)
 
 
@@ -35,7 +35,7 @@ def add_comment(row: Any, by: AbstractBaseUser, text: str) -> Comment:
 
 
 def edit_comment(comment: Comment, by: AbstractBaseUser, text: str) -> None:
-    """Raises PermissionDenied: it is somebody else's."""
+    """Edit a comment. Raises PermissionDenied if it is somebody else's."""
     if comment.by_id != by.pk:
         raise PermissionDenied("Only the author of a comment may change it.")
     comment.text, comment.edited_at = clean_text(text), timezone.now()
@@ -43,7 +43,7 @@ def edit_comment(comment: Comment, by: AbstractBaseUser, text: str) -> None:
 
 
 def may_delete(by: AbstractBaseUser, author_id: int | None, team_id: int) -> bool:
-    """One's own, and owners anybody's."""
+    """True for one's own comment; owners may delete anybody's."""
     return author_id == by.pk or has_role(by, team_id, Role.OWNER)
 
 
@@ -57,7 +57,7 @@ def delete_comment(comment: Comment, by: AbstractBaseUser) -> None:
 
 
 def make_tag(team: Team, name: str, colour: int | None = None) -> Tag:
-    """The team's tag of that name, made if there is none; a new one takes the next colour of the palette."""
+    """Return the team's tag of that name, or create it in the next colour of the palette."""
     name = tag_name(name)
     existing = Tag.objects.filter(team=team, name=name).first()
     if existing is not None:
@@ -71,14 +71,14 @@ def tag_row(row: Any, name: str) -> Tagging:
 
 
 def add_tag(row: Any, tag: Tag) -> Tagging:
-    """Twice is as once. Raises ValidationError: another team's tag."""
+    """Tag a row; idempotent. Raises ValidationError for another team's tag."""
     if tag.team_id != targets.row_team(row).pk:
         raise ValidationError("That tag is another team's.")
     return Tagging.objects.get_or_create(**_row_key(row), tag=tag)[0]
 
 
 def untag_row(row: Any, tag_id: int) -> None:
-    """Twice is as once. A tag that nothing has any more is gone."""
+    """Remove a tag from a row; idempotent. A tag that no row has any more is deleted."""
     Tagging.objects.filter(**_row_key(row), tag=tag_id).delete()
     Tag.objects.filter(pk=tag_id, team=targets.row_team(row), taggings=None).delete()
 
@@ -111,7 +111,7 @@ TAG = "tag"
 
 
 def filter_by_tag(request: HttpRequest, kind: Kind, rows: QuerySet[M]) -> QuerySet[M]:
-    """Those that have the tag of that name; all of them without ?tag=. Raises BadRequest for a tag that nobody made."""
+    """Keep the rows with the tag of that name; all without ?tag=. Raises BadRequest for an unknown tag."""
     name = request.GET.get(TAG, "").replace("\0", "")
     if not name:
         return rows

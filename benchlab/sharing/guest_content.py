@@ -20,7 +20,7 @@ from benchlab.sharing.links import BY_QUERY, OpenedLink
 
 
 def lines_of(link: OpenedLink) -> list[Group]:
-    """Every line that the guest sees, by its names for the guest."""
+    """Return every line that the guest sees, under the guest's names."""
     return link.redaction.redact_groups(read_groups(link.guest, link.lines.campaigns))
 
 
@@ -38,12 +38,12 @@ def cards_of(link: OpenedLink, request: HttpRequest) -> list[Card]:
 
 
 def shows_anything(link: OpenedLink) -> bool:
-    """True when a campaign of what it is about is still there."""
+    """True if a campaign of the link's subject still exists."""
     return Campaign.objects.visible_to(link.guest).exists()
 
 
 def campaign_of(link: OpenedLink) -> Campaign:
-    """Raises Http404: it is gone, or the link is about something else."""
+    """Return the link's campaign. Raises Http404 if it is gone or the link is about something else."""
     campaign = Campaign.objects.visible_to(link.guest).filter(pk=link.share.object_id or 0).first()
     if campaign is None or link.of_a_run or link.share.kind in BY_QUERY:
         raise Http404
@@ -51,7 +51,7 @@ def campaign_of(link: OpenedLink) -> Campaign:
 
 
 def attempt_of(link: OpenedLink) -> Attempt:
-    """The last one that succeeded, else the last. Raises Http404: there is none, or the link is of no run."""
+    """Return the last successful attempt, else the last. Raises Http404 if there is none or the link is to no run."""
     rows = Attempt.objects.visible_to(link.guest).select_related(
         "facts", "layout", "run__campaign", "run__host", "run__topology", "run__workload"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links for guests: who makes one, what it opens, when it ends. The database has a link's SHA-256 and nothing else."""
+"""Links for guests: who may create one, what it opens, when it ends. The database stores only its SHA-256."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WHOLE = (Share.Kind.CAMPAIGN, Share.Kind.REPORT)
 
 @dataclass(frozen=True, slots=True)
 class ShareTarget:
-    """Row that a person wants to share, looked at: one that is there, and that the person's team may share."""
+    """A checked row to share: it exists, and the person's team may share it."""
 
     team: Team
     kind: str
@@ -43,7 +43,7 @@ class ShareTarget:
 def check_target(
     user: AbstractBaseUser, kind: str, object_id: int | None, query: str = ""
 ) -> ShareTarget:
-    """Raises Http404 (no such row of theirs) and ValidationError (what cannot be shared)."""
+    """Check what a person wants to share. Raises Http404 (no such row of theirs), ValidationError (not shareable)."""
     if kind == Share.Kind.COMPARISON:
         canonical_query = queries.canonical(query)
         return _comparison_target(user, kind, None, canonical_query, "")
@@ -88,7 +88,7 @@ def token_digest(token: str) -> str:
 def create_link(
     wish: ShareTarget, by: AbstractBaseUser, *, days: int = DAYS, hide_hosts: bool = True
 ) -> tuple[Share, str]:
-    """The row, and the token, which is nowhere else."""
+    """Create a link. Returns its row, and the token, which is stored nowhere."""
     token = secrets.token_urlsafe(32)
     share = Share.objects.create(
         team=wish.team,
@@ -110,7 +110,7 @@ def revoke_link(share: Share) -> None:
 
 
 def open_share(token: str) -> Share | None:
-    """None also for a link that never was: who tries one learns nothing."""
+    """Open a link; None if it is over or never existed, so that guessing tokens reveals nothing."""
     now = timezone.now()
     rows = Share.objects.select_related("team").filter(revoked_at=None, expires_at__gt=now)
     return rows.filter(digest=token_digest(token)).first()
@@ -122,7 +122,7 @@ def count_view(share: Share) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OpenedLink:
-    """A link as a guest has it: what they see, how it is called to them, and under which address."""
+    """A link opened by a guest: what they see, under which names and under which URL."""
 
     share: Share
     token: str

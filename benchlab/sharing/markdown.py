@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A report's page as Markdown: the same words in the same order, its charts as pictures beside it. Pure.
 
-Read from the HTML file that the report is anyway, so that nothing is told in two places. What people wrote stays text:
-no mark of theirs becomes a heading, a link or HTML.
+It is converted from the report's HTML file, so that the two always agree. What people wrote stays text: no mark of
+theirs becomes a heading, a link or HTML.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class _Writer:
         return MarkdownText("\n\n".join(self._children(body)) + "\n", self._files)
 
     def _children(self, node: Node) -> list[str]:
-        """Its blocks; words between them are a paragraph."""
+        """Convert the element's blocks; text between them becomes a paragraph."""
         blocks: list[str] = []
         loose: list[Node | str] = []
 
@@ -172,7 +172,7 @@ class _Writer:
         return [f"{fence}\n{text}\n{fence}"] if text else []
 
     def _table_block(self, node: Node) -> list[str]:
-        """Its caption, and its rows; those of its head before the others."""
+        """Write the caption and the rows, those of the head first."""
         rows = [
             [self._cell_text(cell) for cell in _children_of(row, "th", "td")]
             for row in node.all("tr")
@@ -233,7 +233,7 @@ class _Writer:
 
 
 def escape_markdown(text: str) -> str:
-    """Words that stay words, wherever in a line they stand."""
+    """Escape text so that it stays text wherever in a line it stands."""
     plain = text.replace("\0", " ").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return MARKS.sub(r"\\\1", plain)
 
@@ -256,7 +256,7 @@ def _code_span(text: str) -> str:
 
 
 def _around(mark: str, words: str) -> str:
-    """A mark stands at words, not at the spaces round them."""
+    """Put a mark around the words, not around the spaces beside them."""
     bare = words.strip()
     before, _, after = words.partition(bare)
     return f"{before}{mark}{bare}{mark}{after}"
@@ -269,7 +269,7 @@ def _indented(mark: str, blocks: list[str]) -> str:
 
 
 def _children_of(node: Node, *tags: str) -> list[Node]:
-    """Its own parts of these kinds, and not those of what is inside them."""
+    """Return its own parts of these kinds, without those nested in them."""
     return [part for part in node.parts if isinstance(part, Node) and part.tag in tags]
 
 

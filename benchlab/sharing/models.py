@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of comments, tags, stars and guests' links. A row is told by its kind and id (targets.py)."""
+"""Models of comments, tags, stars and guests' links. A row is identified by its kind and id (targets.py)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ M = TypeVar("M", bound=models.Model, covariant=True)
 
 
 class Kind(models.TextChoices):
-    """Kind of row that can be talked about."""
+    """Kind of row that can be discussed."""
 
     HOST = "host", "Host"
     TOPOLOGY = "topology", "Topology"
@@ -34,7 +34,7 @@ class Kind(models.TextChoices):
 
 
 def of_deleted() -> Q:
-    """Filter of all that is about something that is deleted, or about a run of it."""
+    """Return the filter for rows about something deleted, or about a run of it."""
     deleted_filter = Q(pk__in=[])
     for kind, model in (
         (Kind.TOPOLOGY, Topology),
@@ -123,7 +123,7 @@ class Tagging(About):
 
 
 class Note(About):
-    """The one text that a row's team keeps beside it."""
+    """The text that a row's team keeps beside it; a row has at most one."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="notes")
     text = models.TextField(max_length=MAX_TEXT_LENGTH, blank=True)
@@ -180,7 +180,7 @@ class ReportText(WrittenText):
 
 class StarQuerySet(models.QuerySet["Star"]):
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> StarQuerySet:
-        """A person's own, whatever their teams: which rows they still see is asked when they are shown."""
+        """Select a person's own rows, whatever their teams; pages check which of the subjects they still see."""
         return self.filter(user_id=user.pk or 0).exclude(of_deleted())
 
 
@@ -206,7 +206,7 @@ class Star(About):
 
 class SavedViewQuerySet(OwnedQuerySet["SavedView"]):
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """The team's, and one's own."""
+        """Select the team's and the person's own."""
         return super().for_user(user).filter(Q(for_team=True) | Q(by_id=user.pk or 0))
 
 
@@ -258,12 +258,12 @@ class ViewText(WrittenText):
 
 class MadeReportQuerySet(models.QuerySet["MadeReport"]):
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> MadeReportQuerySet:
-        """One's own: it shows what its asker saw. Whether they still see that is asked when it is fetched."""
+        """Select the person's own: a report shows what its requester saw. Downloads check if they still see it."""
         return self.filter(by_id=user.pk or 0)
 
 
 class MadeReport(models.Model):
-    """A report as PDF or Markdown, as who asked for it saw it then. A worker makes it of its page.
+    """A report as PDF or Markdown, as its requester saw it. A worker makes it from the report's page.
 
     Made once `content` is there, or `trouble` says why it could not be.
     """
@@ -315,7 +315,7 @@ class MadeReport(models.Model):
 
 class ShareQuerySet(OwnedQuerySet["Share"]):
     def for_user(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Without those that show something deleted: they open nothing until that is brought back."""
+        """Leave out links to something deleted: they open nothing until it is restored."""
         deleted_campaigns = Campaign.even_deleted.exclude(deleted_at=None).order_by().values("pk")
         whole = Q(
             kind__in=(Share.Kind.CAMPAIGN, Share.Kind.REPORT), object_id__in=deleted_campaigns
@@ -371,7 +371,7 @@ class Share(models.Model):
 
 
 class Event(models.Model):
-    """Event as the feed tells it. No table: benchlab/sharing/activity.py reads it together."""
+    """An event in the feed. It has no table: benchlab/sharing/activity.py collects events from others."""
 
     at = models.DateTimeField()
     source = models.CharField(max_length=10)

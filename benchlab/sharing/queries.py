@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison's query as it is kept: only what Explore and the compare page know, in one order."""
+"""A comparison's query in its stored form: only what Explore and the compare page know, in a fixed order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Person = AbstractBaseUser | AnonymousUser
 
 
 def canonical(query: str) -> str:
-    """Raises ValidationError: no campaign, or a word that neither Explore nor the compare page knows."""
+    """Return the canonical query. Raises ValidationError without a campaign, or for a word that neither page knows."""
     try:
         params = QueryDict(query.removeprefix("?"))
         lines, metric = request_params.line_filter(params), request_params.requested_metric(params)
@@ -42,17 +42,17 @@ def canonical(query: str) -> str:
 
 
 def is_explored(query: str) -> bool:
-    """True when a canonical query says anything of axes, lines or filters, which Explore shows and no guest's page."""
+    """True if a canonical query has axes, lines or filters, which Explore shows and no guest's page."""
     return wish.is_explore_query(QueryDict(query))
 
 
 def view_url(query: str) -> str:
-    """Address that shows a canonical query."""
+    """Return the URL that shows a canonical query."""
     return f"{reverse('explore' if is_explored(query) else 'compare')}?{query}"
 
 
 def campaigns_of(user: Person, query: str) -> list[Campaign]:
-    """Every campaign of a canonical query. Raises ValidationError: one that the user does not see."""
+    """Return every campaign of a canonical query. Raises ValidationError if the user does not see one of them."""
     pks = set(request_params.line_filter(QueryDict(query)).campaigns)
     campaigns = list(Campaign.objects.visible_to(user).select_related("team").filter(pk__in=pks))
     if missing := sorted(pks - {row.pk for row in campaigns}):
@@ -61,7 +61,7 @@ def campaigns_of(user: Person, query: str) -> list[Campaign]:
 
 
 def comparison_team(campaigns: list[Campaign], otherwise: Team) -> Team:
-    """The one team that they are of; the library's are everybody's. Raises ValidationError: of several."""
+    """Return the team of the campaigns; the library's belong to everybody. Raises ValidationError for several teams."""
     teams = {row.team_id: row.team for row in campaigns if not row.team.library}
     if len(teams) > 1:
         names = " and ".join(sorted(team.name for team in teams.values()))
@@ -70,7 +70,7 @@ def comparison_team(campaigns: list[Campaign], otherwise: Team) -> Team:
 
 
 def delete_view(view: SavedView, by: AbstractBaseUser) -> None:
-    """Raises PermissionDenied: it is somebody else's, and they are no owner."""
+    """Delete a view. Raises PermissionDenied if it is somebody else's and the person is no owner."""
     if not may_delete(by, view.by_id, view.team_id):
         raise PermissionDenied("Only its author, or an owner of the team, may delete a saved view.")
     view.delete()
@@ -79,7 +79,7 @@ def delete_view(view: SavedView, by: AbstractBaseUser) -> None:
 def save_view(
     user: AbstractBaseUser, team: Team, name: str, query: str, for_team: bool
 ) -> SavedView:
-    """`query` canonical. One's own of the same name is replaced. Raises ValidationError."""
+    """Save a canonical `query`; it replaces the person's own view of that name. Raises ValidationError."""
     view, _ = SavedView.objects.update_or_create(
         team=team,
         by_id=user.pk,

@@ -36,7 +36,7 @@ READ_FOR_FILE = 100 << 20
 PIECE = 256 << 10
 # bytes of a ZIP that a file's heads and its line of sums take beside its name
 OF_EACH = 300
-# files that are named of what was left out
+# omitted files that are named
 LISTED = 60
 # bytes of the ZIP that their names take at most
 OF_LEFT = LISTED << 10
@@ -49,7 +49,7 @@ EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class RawOutput:
-    """Raw data that can be had: `files` of `size` bytes together. `removed`: how many a team's rule has taken away."""
+    """Available raw data: `files` of `size` bytes in total. `removed` counts those that a team's rule has deleted."""
 
     files: int
     size: int
@@ -57,7 +57,7 @@ class RawOutput:
 
     @property
     def size_error(self) -> str:
-        """Reason why no archive is made of it, as a sentence that goes on with addresses; empty where one is."""
+        """Reason why no archive is made of it, as a sentence that URLs follow; empty if one is made."""
         if self.size <= MOST and self.files <= MOST_FILES:
             return ""
         return (
@@ -73,7 +73,7 @@ class RawOutput:
 
 @dataclass(slots=True)
 class EmbedBudget:
-    """Room in a report's file: whole files, in the order of runs, each that still fits for sure."""
+    """Room in a report's file: takes whole files in the order of runs, each one that certainly still fits."""
 
     files: int = 0
     # bytes
@@ -84,11 +84,11 @@ class EmbedBudget:
     heads: int = 0
     omitted: int = 0
     omitted_bytes: int = 0
-    # of the first that were left out
+    # of the first omitted files
     names: list[str] = field(default_factory=list)
 
     def admit(self, row: Artifact, name: str, written: int) -> bool:
-        """`written`: bytes of the ZIP until now. What cannot be compressed grows by a thousandth."""
+        """Admit a file if it fits. `written` is the ZIP's bytes so far. Incompressible data grows by a thousandth."""
         heads = self.heads + 3 * len(name.encode()) + OF_EACH
         most = written + row.size + row.size // 1000 + heads + OF_LEFT
         if most <= IN_FILE and self.read + row.size <= READ_FOR_FILE:
@@ -111,7 +111,7 @@ class EmbedBudget:
 def readable_artifacts(
     user: AbstractBaseUser | AnonymousUser, rows: OwnedQuerySet[Artifact]
 ) -> QuerySet[Artifact]:
-    """Those of `rows` that this person may read and that are there, in the order of runs."""
+    """Return those of `rows` that this person may read and that are not deleted, in the order of runs."""
     readable = rows.visible_to(user).filter(attempt__raw_removed_at=None).select_related("attempt")
     return readable.order_by("attempt__run_id", "attempt_id", "name")
 
@@ -134,7 +134,7 @@ def raw_output_of(
 
 
 def embed_archive(rows: QuerySet[Artifact], room: EmbedBudget) -> Iterator[bytes]:
-    """A ZIP of what there is room for, as base64, bit by bit. `room` knows what that was once all of it was taken."""
+    """Yield a ZIP of what there is room for, as base64, in parts. Afterwards `room` knows what that was."""
     rest = b""
     for part in stream_archive(rows, room):
         room.packed += len(part)
@@ -188,7 +188,7 @@ def _omitted_names(room: EmbedBudget) -> str:
 
 
 class _Tail(io.RawIOBase):
-    """Sink of what was written since it was last taken. `written`: bytes of all."""
+    """Sink that returns what was written since the last call. `written` counts all bytes."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Redaction for guests: host names, serials and addresses become "host A", "disk A1", the same ones everywhere.
 
-Words are looked for in every text that is shown, not only in the fields that hold them: people write a host's name
+It replaces words in every text that is shown, not only in the fields that hold them: people write a host's name
 into topologies and questions, and the kernel a disk's serial into a pool.
 """
 
@@ -29,13 +29,13 @@ T = TypeVar("T")
 LONG = 5
 CLICKS = re.compile(r"(?:<br>| · )click opens it")
 ADDRESS, OTHER_HOST, OTHER_DISK = "(address)", "another host", "another disk"
-# People and machines that nobody means: hiding them would hide the word for them.
+# Generic names of people and machines: hiding them would hide ordinary words.
 PLAIN = {"localhost", "host", "hosts", "this machine"}
 
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """`words`: lower case -> what stands for it. `hosts`, `names`: by id and by name, what stands for hosts."""
+    """Replacements: `words` by lower-case word, `hosts` by host id, `names` by host name."""
 
     words: Mapping[str, str]
     pattern: re.Pattern[str] | None
@@ -50,7 +50,7 @@ class Redaction:
         )
 
     def redact(self, value: T) -> T:
-        """The same with every text in it hidden: lists, dicts, dataclasses; a model's row as a copy."""
+        """Redact every text in a value: lists, dicts, dataclasses; a model's row as a copy."""
         redacted: T = self._redact(value) if self.pattern is not None or self.hosts else value
         return redacted
 
@@ -73,7 +73,7 @@ class Redaction:
         return self._redact_row(value) if isinstance(value, Model) else value
 
     def _redact_row(self, row: Model) -> Model:
-        """Texts and JSON of the row, and of the rows that it was read with."""
+        """Redact texts and JSON of the row, and of the related rows read with it."""
         redacted = copy.copy(row)
         if isinstance(redacted, Host):
             redacted.name = self.hosts.get(redacted.pk, redacted.name)
@@ -89,7 +89,7 @@ class Redaction:
         return redacted
 
     def redact_groups(self, groups: Iterable[Group]) -> list[Group]:
-        """Also a host whose name is too short to be looked for in texts."""
+        """Redact lines, including hosts whose names are too short to be replaced in texts."""
         renamed = (
             replace(group, host_name=self.hosts.get(group.host, group.host_name))
             for group in groups
@@ -103,7 +103,7 @@ class Redaction:
         }
 
     def redact_figure(self, figure: Figure) -> Figure:
-        """Also without what a click would open: a guest cannot go there."""
+        """Redact a figure and remove the links of its points, which a guest cannot open."""
         redacted: Figure = remove_links(self.redact(figure))
         return redacted
 
@@ -126,7 +126,7 @@ def _rename_table_hosts(table: ConditionTable, names: Mapping[str, str]) -> Cond
 
 
 def remove_links(figure: Any) -> Any:
-    """A figure that links to nothing."""
+    """Return the figure without links."""
     if isinstance(figure, dict):
         return {key: remove_links(value) for key, value in figure.items() if key != "customdata"}
     if isinstance(figure, list):
@@ -216,7 +216,7 @@ def _add_word(words: dict[str, str], word: str, alias: str) -> None:
 
 @lru_cache(maxsize=64)
 def _word_pattern(words: tuple[str, ...]) -> re.Pattern[str] | None:
-    """The longest word at each place; a short one only where it stands alone."""
+    """Return a pattern for the longest word at each place; a short word must stand alone."""
     long = [word for word in words if len(word) >= LONG]
     short = [word for word in words if len(word) < LONG]
     parts = [prefix_pattern(long)] if long else []
@@ -225,7 +225,7 @@ def _word_pattern(words: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 def prefix_pattern(words: Iterable[str]) -> str:
-    """A pattern that takes the same time for ten words and for ten thousand: what begins alike is looked at once."""
+    """Return a pattern as fast for ten thousand words as for ten, since it tests common prefixes once."""
     by_first: dict[str, list[str]] = {}
     ends = False
     for word in words:

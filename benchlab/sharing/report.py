@@ -38,7 +38,7 @@ MOST_ARTIFACTS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Subject of a report, and the addresses of it that its team has."""
+    """Subject of a report, and the report's URLs for its team."""
 
     row: Campaign | SavedView
 
@@ -65,12 +65,12 @@ class Subject:
 
     @property
     def raw_url(self) -> str:
-        """The raw output behind it, as an archive."""
+        """URL of the raw output behind the report, as an archive."""
         return self.report_url("-raw")
 
     @property
     def home_url(self) -> str:
-        """Address of what it is a report of."""
+        """URL of the report's subject."""
         if isinstance(self.row, SavedView):
             return f"{reverse('compare')}?{self.row.query}"
         return reverse("campaign-detail", args=[self.row.pk])
@@ -120,7 +120,7 @@ class Load:
 
 
 def report_context(campaign: Campaign) -> dict[str, Any]:
-    """All but its cards, whose addresses are the reader's own."""
+    """Return the context without the cards, whose URLs depend on the reader."""
     return {
         "campaign": campaign,
         "progress": progress.campaign_progress(campaign),
@@ -131,7 +131,7 @@ def report_context(campaign: Campaign) -> dict[str, Any]:
 
 
 def _set_up_context(layouts: QuerySet[Layout], runs: Q) -> dict[str, Any]:
-    """Hosts, stacks, workloads, hashes of those layouts and runs."""
+    """Return the hosts, stacks, workloads and hashes of these layouts and runs."""
     built = list(
         layouts.select_related("host", "topology", "facts_ready", "facts_planned").order_by(
             "campaign", "position", "pk"
@@ -176,7 +176,7 @@ def raw_artifacts(
 
 
 def artifact_list_urls(request: HttpRequest, subject: Subject) -> list[str]:
-    """Addresses of the API that list each file of raw output, one for each of its first campaigns."""
+    """Return URLs of the API that list each file of raw output, one for each of the first campaigns."""
     campaigns: Sequence[int] = [subject.row.pk]
     if isinstance(subject.row, SavedView):
         campaigns = request_params.line_filter(request.GET).campaigns[:MOST_LISTED]
@@ -227,7 +227,7 @@ def _lines_at_all_moments(request: HttpRequest, line_filter: request_params.Filt
 
 
 def saved_query(request: HttpRequest, view: SavedView) -> QueryDict:
-    """Query that the view was saved with; of the page's address only what its own forms choose."""
+    """Return the saved query, with only those parameters of the page's URL that the page's forms set."""
     query = QueryDict(view.query, mutable=True)
     for name in ("metric", "moment", "baseline"):
         if name in request.GET:
@@ -275,7 +275,7 @@ def _build_machine(host: Host, snapshot: FactSnapshot | None, disks: Iterable[De
 
 
 def _built_topologies(layouts: Iterable[Layout]) -> list[BuiltTopology]:
-    """One for each topology and copy of its stack; the steps are those of its first layout that was built."""
+    """Return one for each topology and copy of its stack, with the steps of its first layout that was built."""
     built: dict[tuple[int, str], BuiltTopology] = {}
     commands = _applied_commands(layouts)
     for layout in layouts:
@@ -294,7 +294,7 @@ def _built_topologies(layouts: Iterable[Layout]) -> list[BuiltTopology]:
 
 
 def _applied_commands(layouts: Iterable[Layout]) -> dict[int, list[tuple[str, str]]]:
-    """Layout -> (what it was for, itself) of each command that changed something, in order."""
+    """Return, by layout, (purpose, command) of each command that changed something, in order."""
     rows = StepLog.objects.filter(
         layout__in=[layout_row.pk for layout_row in layouts], kind="apply", exit_code=0
     )
@@ -321,7 +321,7 @@ def _loads(runs: QuerySet[Run]) -> list[Load]:
 
 
 def _run_commands(runs: QuerySet[Run]) -> dict[int, str]:
-    """Workload -> what was started for its first run that succeeded."""
+    """Return, by workload, the command of its first successful run."""
     rows = Attempt.objects.filter(run__in=runs, outcome=Outcome.SUCCEEDED).exclude(argv=[])
     first = rows.order_by("run__workload", "pk").distinct("run__workload")
     return {

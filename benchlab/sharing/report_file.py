@@ -42,7 +42,7 @@ SCRIPTS = (
     "sharing.js",
 )
 FONT = re.compile(r'url\("(vendor/[^"]+\.woff2)"\)')
-# Plotly sets styles of its own as it draws, and makes pictures of blobs.
+# Plotly sets its own styles as it draws, and makes pictures from blobs.
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
     "base-uri 'none'; form-action 'none'; script-src {scripts}"
@@ -51,13 +51,13 @@ POLICY = (
 
 @dataclass(frozen=True, slots=True)
 class NoRoles:
-    """Reader of the file, who may do nothing there."""
+    """The file's reader, who has no role and no permissions."""
 
     operator: frozenset[int] = frozenset()
 
 
 def render_file(request: HttpRequest, subject: Subject, *, attached: bool) -> str:
-    """The whole file. ?metric= and ?moment= as on the campaign's page; `attached`: each run's numbers are in it too."""
+    """Return the whole file. ?metric= and ?moment= as on the campaign's page; `attached` adds each run's numbers."""
     return _render_page(request, report.member_context(request, subject), attached=attached)
 
 
@@ -75,7 +75,7 @@ def stream_with_raw(
     if not output.files:
         whole = _render_page(request, context, attached=attached).encode()
         return lambda: iter([whole])
-    # nobody who wrote a text of the report knows it
+    # nobody who wrote a text of the report can know it
     mark = secrets.token_hex(16)
     parts = _render_page(request, context, attached=attached, mark=mark).split(mark)
     head, middle, tail = (part.encode() for part in parts)
@@ -130,12 +130,12 @@ def _origin(request: HttpRequest) -> str:
 
 
 def _absolute(html: str, origin: str) -> str:
-    """Links lead to the lab from wherever the file lies. In text a quote is escaped, so none of it looks like one."""
+    """Make links absolute, so that they lead to the lab from anywhere. Quotes in text are escaped and cannot match."""
     return html.replace('href="/', f'href="{origin}/')
 
 
 def _card_figures(card: Card, lines: Iterable[Group]) -> SafeString:
-    """JSON of the card's figures by metric, that shown first first. No `<`: it stands in a script."""
+    """Return JSON of the card's figures by metric, the default one first. It has no `<`, for it is inside a script."""
     query = QueryDict(urlsplit(card.figure_url).query, mutable=True)
     metrics = dict.fromkeys([card.chosen_metric, *(name for name, _ in card.main_choices)])
     figures: dict[str, bytes] = {}
@@ -156,14 +156,14 @@ def _figures_json(figures: Mapping[str, bytes]) -> SafeString:
 
 
 def _numbers_url(lines: Iterable[Group]) -> str:
-    """Every run's numbers as a data: address of CSV."""
+    """Return every run's numbers as a data: URL of CSV."""
     text = "".join(tables.campaign_csv_lines(list(lines)))
     return "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
 
 
 @cache
 def _script(name: str) -> SafeString:
-    """A source of ours. Raises ValueError for one that would end its own element."""
+    """Return a script element. Raises ValueError for a source that would end its own element."""
     text = _static_source(name).decode()
     if "</script" in text.lower():
         raise ValueError(f"{name}: holds the end of a script element")
@@ -176,7 +176,7 @@ def _csp_hash(script: str) -> str:
 
 @cache
 def _style() -> SafeString:
-    """The stylesheet, with its font in it."""
+    """Return the stylesheet with its font embedded."""
     text = _static_source("benchlab.css").decode()
     text = FONT.sub(lambda match: f'url("{_font_url(match[1])}")', text)
     return mark_safe(text)  # noqa: S308  # a file of this repository

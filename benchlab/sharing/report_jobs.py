@@ -42,7 +42,7 @@ KEEP_TIME = timedelta(days=1)
 # of one person
 MOST_WAITING = 3
 MOST_TRIES = 3
-# then a message is taken for lost
+# after that a message counts as lost
 NUDGED = timedelta(seconds=10)
 ENDINGS = {
     MadeReport.Format.PDF: ("pdf", "application/pdf"),
@@ -61,7 +61,7 @@ DRAWN = """new Promise((done) => {
   };
   look();
 })"""
-# Paper neither folds nor scrolls: what is folded is opened, a table that is too wide is made smaller.
+# Paper neither folds nor scrolls: open what is folded, and shrink tables that are too wide.
 UNFOLDED = """
 for (const one of document.querySelectorAll("details:not(.no-print)")) one.open = true;
 for (const table of document.querySelectorAll("table")) {
@@ -93,7 +93,7 @@ class Picture:
 def request_report(
     request: HttpRequest, subject: Subject, format: str, *, attached: bool
 ) -> MadeReport:
-    """One that is under way for the same is answered again. Raises ValidationError."""
+    """Request a report; returns the one already under way for the same. Raises ValidationError."""
     by: Any = request.user
     if format not in MadeReport.Format.values:
         raise ValidationError(f"{format[:20]!r} is not a format of a report.")
@@ -129,13 +129,13 @@ def _shown_campaigns(request: HttpRequest, subject: Subject) -> Sequence[int]:
 
 
 def reports_of(user: AbstractBaseUser | Any, subject: Subject) -> list[MadeReport]:
-    """The newest first; without what is in them."""
+    """Return the reports without their content, newest first."""
     rows = MadeReport.objects.for_user(user).filter(**{subject.kind: subject.row})
     return list(rows.defer("page", "content")[:10])
 
 
 def may_still_see(user: AbstractBaseUser | Any, row: MadeReport) -> bool:
-    """True when its asker sees today all that is in it."""
+    """True if its requester still sees all that is in it."""
     visible = Campaign.objects.visible_to(user).filter(pk__in=row.shown)
     views = SavedView.objects.for_user(user)
     if row.view is not None and not views.filter(pk=row.view.pk).exists():
@@ -144,14 +144,14 @@ def may_still_see(user: AbstractBaseUser | Any, row: MadeReport) -> bool:
 
 
 def download_name(row: MadeReport) -> tuple[str, str]:
-    """(name, type) of what is fetched."""
+    """Return the download's (name, type)."""
     ending, kind = ENDINGS[MadeReport.Format(row.format)]
     subject = Subject(row.campaign or row.view)  # type: ignore[arg-type]  # one of the two is there
     return f"{subject.file_stem}.{ending}", kind
 
 
 def make_waiting_reports() -> None:
-    """All that waits, one after the other; nothing where a worker is at it already."""
+    """Make all waiting reports one after the other; nothing if a worker is already doing so."""
     while _waiting_reports().exists():
         with lease(0, Lock.CHROMIUM) as held:
             if not held:
@@ -161,7 +161,7 @@ def make_waiting_reports() -> None:
 
 
 def sweep_reports() -> None:
-    """Those whose message was lost, or whose worker died; and what was kept long enough goes."""
+    """Queue reports again whose message was lost or whose worker died, and delete expired ones."""
     now = timezone.now()
     MadeReport.objects.filter(asked_at__lt=now - KEEP_TIME).delete()
     late = _waiting_reports().filter(asked_at__lt=now - NUDGED).values_list("pk", flat=True).first()
@@ -174,7 +174,7 @@ def _waiting_reports() -> QuerySet[MadeReport]:
 
 
 def next_in_turn() -> MadeReport | None:
-    """Oldest report that waits, of the team whose last one was made longest ago; None for none."""
+    """Return the oldest waiting report of the team whose last one is longest ago; None if none waits."""
     team = Coalesce("campaign__team", "view__team")
     rows = MadeReport.objects.order_by().annotate(team=team)
     ended = rows.exclude(made_at=None).values("team").annotate(last=Max("made_at"))
@@ -185,7 +185,7 @@ def next_in_turn() -> MadeReport | None:
 
 
 def _make_report(row: MadeReport) -> None:
-    """Make the report, alone by the lease: one that was begun and is not over, somebody died of."""
+    """Make the report. The lease keeps others out, so an unfinished earlier try means that its worker died."""
     mine = MadeReport.objects.filter(pk=row.pk)
     mine.update(tries=F("tries") + 1)
     outcome: dict[str, Any]
@@ -205,7 +205,7 @@ def _make_report(row: MadeReport) -> None:
 
 
 def _report_content(row: MadeReport) -> tuple[bytes, str]:
-    """(the file, what is not in it)."""
+    """Return (the file, what it lacks)."""
     page = bytes(row.page)
     if row.format == MadeReport.Format.PDF:
         return pdf(page), ""
@@ -215,7 +215,7 @@ def _report_content(row: MadeReport) -> tuple[bytes, str]:
 
 
 def pdf(html: bytes) -> bytes:
-    """The report on paper. Raises Trouble."""
+    """Return the report as PDF. Raises ChromiumError."""
     with chromium.open_page(html) as page:
         _wait_for_charts(page)
         page.evaluate(UNFOLDED)
@@ -237,7 +237,7 @@ def _wait_for_charts(page: chromium.Page) -> None:
 
 
 def _footer(facts: Mapping[str, str]) -> str:
-    """Its own document: the page's style does not reach it."""
+    """Return the footer's HTML. It is a separate document, which the page's style does not reach."""
     left_text = escape(f"{facts['software']}, {facts['address']}")
     return (
         '<div style="width:100%;margin:0 15mm;font:7pt sans-serif;color:#444;display:flex;'
@@ -247,7 +247,7 @@ def _footer(facts: Mapping[str, str]) -> str:
 
 
 def pictures(html: bytes) -> list[Picture]:
-    """Each chart as SVG and PNG that tell where they come from. Raises Trouble."""
+    """Return each chart as SVG and PNG that state their origin. Raises ChromiumError."""
     with chromium.open_page(html) as page:
         _wait_for_charts(page)
         return [
@@ -271,7 +271,7 @@ def _file_slug(name: str) -> str:
 
 
 def zip_markdown(html: bytes, drawn: Sequence[Picture], note: str) -> bytes:
-    """report.md with what it refers to, as a ZIP."""
+    """Return a ZIP of report.md and the files to which it refers."""
     links = {picture.chart: _picture_link(picture) for picture in drawn}
     text = markdown.convert_page(html.decode(), links, CSV)
     head = f"> {markdown.escape_markdown(note)}\n\n" if note else ""
@@ -319,5 +319,5 @@ def add_metadata(pdf: bytes, facts_by_name: Mapping[str, str], created: datetime
 
 
 def _pdf_string(words: str) -> bytes:
-    """A text string in hexadecimal UTF-16, which needs no escapes."""
+    """Return a text string in hexadecimal UTF-16, which needs no escapes."""
     return b"<FEFF" + words.encode("utf-16-be", "replace").hex().upper().encode() + b">"

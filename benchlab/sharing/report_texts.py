@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of a team in a report: one plain text at each place. Who writes has asked for what it is about."""
+"""Texts of a team in a report: one plain text at each place. Callers have checked access to the subject."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class PlaceText:
 
     @property
     def digest(self) -> str:
-        """Sent along by the form: which text the writer had before them."""
+        """Hash of the text, which the form sends back to show what the writer saw."""
         return _text_digest(self.text)
 
 
 def texts_by_place(about: Reported) -> dict[str, PlaceText]:
-    """Every place, also those where nothing stands yet."""
+    """Return every place, including empty ones."""
     stored = dict(about.report_texts.values_list("place", "text"))
     return {
         place.value: PlaceText(
@@ -52,7 +52,7 @@ def texts_by_place(about: Reported) -> dict[str, PlaceText]:
 def write_text(
     about: Reported, place: str, by: AbstractBaseUser, text: str, base_text: str
 ) -> None:
-    """Raises ValidationError (too long), ChangedMeanwhile."""
+    """Store the text. Raises ValidationError (too long), ChangedMeanwhile."""
     cleaned = clean_text(text, empty=True).replace("\r\n", "\n")
     with transaction.atomic():
         type(about)._default_manager.select_for_update().get(pk=about.pk)

@@ -27,7 +27,7 @@ GREATEST = 2**63 - 1
 
 
 def model_of_kind(kind: str) -> Any:
-    """Raises Http404: no such noun."""
+    """Return the model of a kind. Raises Http404 for an unknown kind."""
     if kind not in MODELS:
         raise Http404(f"{kind[:20]!r} cannot have comments, tags or links.")
     return apps.get_model(MODELS[Kind(kind)])
@@ -42,12 +42,12 @@ def row_kind(row: Model) -> Kind:
 
 
 def owned_row(user: Person, kind: str, pk: int) -> Any:
-    """The row, of a team where the user has the role that this request needs. Raises Http404."""
+    """Return the row of a team in which the user has the role for this request. Raises Http404."""
     return _row_or_404(rows_of_kind(kind).for_user(user), kind, pk)
 
 
 def visible_row(user: Person, kind: str, pk: int) -> Any:
-    """Also one of the reference library. Raises Http404."""
+    """Return the row, which may also be one of the reference library. Raises Http404."""
     return _row_or_404(rows_of_kind(kind).visible_to(user), kind, pk)
 
 
@@ -80,12 +80,12 @@ def row_url(kind: str, pk: int) -> str:
 
 
 def visible_names(user: Person, pairs: Iterable[tuple[str, int]]) -> dict[tuple[str, int], str]:
-    """(kind, id) -> name, of those that the user sees. A query per kind."""
+    """Return {(kind, id): name} of the rows that the user sees. A query per kind."""
     return _names_by_key(pairs, lambda kind: rows_of_kind(kind).visible_to(user))
 
 
 def current_names(user: Person, pairs: Iterable[tuple[str, int]]) -> dict[tuple[str, int], str]:
-    """Likewise, without what is archived."""
+    """Return the same without archived rows."""
     return _names_by_key(pairs, lambda kind: rows_of_kind(kind).visible_to(user).current())
 
 
@@ -103,6 +103,6 @@ def _names_by_key(
 
 
 def delete_discussion(sender: Any, instance: Model, **rest: Any) -> None:
-    """A row is gone: so is what was said about it."""
+    """Delete the discussion about a deleted row."""
     for model in (Comment, Tagging, Note, Star):
         model.objects.filter(kind=row_kind(instance), object_id=instance.pk).delete()

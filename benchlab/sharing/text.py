@@ -14,7 +14,7 @@ ENDS = ".,;:!?)]}"
 
 
 def html(text: str) -> SafeString:
-    """Nothing of `text` becomes markup but line breaks and links, which tell search engines nothing."""
+    """Return `text` as HTML. Only line breaks and links become markup; search engines do not follow the links."""
     parts: list[str] = []
     at = 0
     for match in ADDRESS.finditer(text):

@@ -38,7 +38,7 @@ def comment_edit(request: HttpRequest, pk: int) -> HttpResponse:
         except ValidationError as error:
             message = error.messages[0]
     elif row.by_id != request.user.pk:
-        # says why not
+        # shows why not
         discussion.edit_comment(row, requesting_user(request), text)
     context = {
         "comment": row,

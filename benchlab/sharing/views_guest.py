@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages of a share link, /s/<token>/: read only, without an account, and nothing but what was shared.
 
-The link is looked up anew for each of them, and nothing of it is kept anywhere.
+Each request looks the link up again, and nothing of it is stored anywhere.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EMBEDDABLE = {"frame-ancestors": ["*"], "form-action": ["'none'"]}
 
 
 def guest_page(view: GuestView) -> GuestView:
-    """`view(request, link, …)`; Http404 from it is told as a link that is over, without saying of what."""
+    """Decorate `view(request, link, …)`; its Http404 becomes the page of an expired link, with no subject named."""
 
     @wraps(view)
     def respond(request: HttpRequest, token: str, **rest: Any) -> HttpResponseBase:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""{% load discussion %}{% talk campaign %}: what people said about a row, forms to say more; star and share above."""
+"""{% load discussion %}{% talk campaign %}: comments on a row with forms to add more; star and share above."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def talk_actions(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
 
 @register.inclusion_tag("sharing/_talk.html", takes_context=True)
 def talk(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
-    """Nothing for the reference library's rows: they belong to no team that could talk."""
+    """Show the discussion; nothing for the reference library's rows, which no team could discuss."""
     base = _base_context(context)
     kind, team = targets.row_kind(row), targets.row_team(row)
     if team.library:
@@ -66,7 +66,7 @@ def talk(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
 
 @register.inclusion_tag("sharing/_starred.html", takes_context=True)
 def starred(context: Mapping[str, Any]) -> dict[str, Any]:
-    """The person's stars, of rows that they still see and that are not archived."""
+    """Show the person's stars on rows that they still see and that are not archived."""
     user = context["request"].user
     stars = [(star.kind, star.object_id) for star in Star.objects.for_user(user)[:STARRED]]
     names = targets.current_names(user, stars)
@@ -104,7 +104,7 @@ def save_view(context: Mapping[str, Any], page: str = "compare") -> dict[str, An
 
 @register.inclusion_tag("sharing/_tag_filter.html", takes_context=True)
 def tag_filter(context: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """The tags that rows of this list have, each a link that narrows it down."""
+    """Show the tags of this list's rows, each a link that filters the list."""
     request = context["request"]
     having = Exists(Tagging.objects.filter(kind=kind, tag=OuterRef("pk")))
     tags = Tag.objects.for_user(request.user).filter(having)
