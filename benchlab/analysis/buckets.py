@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of many devices on one clock, so many to a bucket: no peak is lost, whatever is seen of how long a run.
+"""Samples of many devices on one clock, in buckets: no peak is lost, whatever part of a long run is shown.
 
-Pure numpy. A bucket keeps the smallest and the largest of what is known in it, each with its time, and what the mean
-is made of; buckets become coarser ones by the same rule, with what the samples themselves would give. NaN is unknown.
+Pure numpy. A bucket keeps the smallest and the largest of its known samples, each with its time, and the total and
+count for their mean. Buckets merge into coarser ones with the same result as from the samples. NaN is unknown.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ FINE, COARSE = 8, 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buckets:
-    """`times` are its samples'; all else is device x bucket, and where a sample stood is told by its place in `times`.
+    """Buckets of samples at `times`; all else is device x bucket. The place of a sample is its index in `times`.
 
-    Of a bucket in which nothing is known `low` and `high` are NaN, at its first sample.
+    In a bucket without known samples `low` and `high` are NaN, at its first sample.
     """
 
     # samples per bucket; the last one may have fewer
@@ -76,7 +76,7 @@ class Buckets:
         )
 
     def device_line(self, row: int) -> tuple[Floats, Floats]:
-        """(times, values) of one device: both ends of each bucket by their times, or the samples themselves."""
+        """(times, values) of one device: both extremes of each bucket in order of time, or the samples themselves."""
         if self.every == 1:
             return self.times, self.low[row]
         at = self.times[np.stack([self.low_at[row], self.high_at[row]], axis=1)]
@@ -97,7 +97,7 @@ class Buckets:
 
 
 def bucket_samples(times: Floats, values: Floats) -> Buckets:
-    """Each sample for itself. `values`: device x sample."""
+    """Put each sample into a bucket of its own. `values`: device x sample."""
     at = np.broadcast_to(np.arange(len(times)), values.shape)
     is_known = ~np.isnan(values)
     total = np.where(is_known, values, 0.0)
@@ -105,7 +105,7 @@ def bucket_samples(times: Floats, values: Floats) -> Buckets:
 
 
 def samples_per_bucket(samples: int, pixels: int) -> int:
-    """Number of samples to a bucket: 1 where each is seen, else what can be made of what is stored."""
+    """Number of samples per bucket: 1 to show every sample, else a number that stored buckets can be merged into."""
     if samples <= 2 * pixels:
         return 1
     needed = -(-samples // pixels)
@@ -114,12 +114,12 @@ def samples_per_bucket(samples: int, pixels: int) -> int:
 
 
 def stored_step(every: int) -> int:
-    """The coarsest of what is stored that buckets of so many samples are made of: COARSE, FINE or 1."""
+    """The coarsest stored buckets that can be merged into buckets of so many samples: COARSE, FINE or 1."""
     return next(step for step in (COARSE, FINE, 1) if every % step == 0)
 
 
 def _fold(array: Any, times: int, fill: float) -> Any:
-    """device x bucket x so many; what is missing at the end is `fill`."""
+    """Reshape to device x bucket x `times`; what is missing at the end is `fill`."""
     missing = -array.shape[1] % times
     if missing:
         array = np.pad(array, ((0, 0), (0, missing)), constant_values=fill)

@@ -109,7 +109,7 @@ def _build_change_points(logs: Array, builds: Sequence[object]) -> list[int]:
 
 
 def _change_points(logs: Array) -> list[int]:
-    """Indices of changes whose steps are worth a word."""
+    """Indices of changes whose steps are worth mentioning."""
     cleaned = hampel(logs)
     indices = sorted(_segment(cleaned, 0))
     while indices:
@@ -163,7 +163,7 @@ def hampel(logs: Array) -> Array:
 
 
 def find_unusual(values: Sequence[float], changes: Sequence[Change]) -> list[Unusual]:
-    """The runs that stand out from those before them since the last confirmed change; silent below ten."""
+    """The runs that stand out from those before them since the last confirmed change. Each needs ten."""
     logs = np.log(np.asarray(values, dtype=float))
     starts = [0, *(change.at for change in changes if change.confirmed)]
     stand_out = []

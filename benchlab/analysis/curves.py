@@ -26,10 +26,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Little:
-    """Little's law at one point: outstanding I/Os = IOPS x latency. `ratio` is that product over the wish.
+    """Little's law at one point: outstanding I/Os = IOPS x latency. `ratio`: that product over the requested number.
 
-    Of repeats it is the median of their products: the product of their medians belongs to no run, and misses the one
-    that is fast and slow to answer as it invents one that is neither.
+    For several repeats it is the median of their products. The product of their medians belongs to no run: it misses a
+    run that is fast yet slow to answer, and invents one that is neither.
     """
 
     implied: float
@@ -73,7 +73,7 @@ def little(outstanding: int, runs: Sequence[tuple[float, float]]) -> Little:
 
 
 def common_factor(laws: Sequence[Little]) -> int | None:
-    """Whole number of I/Os in flight for each that was told, at every one of two points or more; else None.
+    """Whole number of I/Os in flight for each requested one, the same at two or more points; else None.
 
     Then so many workers had that depth each; where the points differ, a depth was not reached.
     """

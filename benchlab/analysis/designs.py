@@ -47,7 +47,10 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """`learned`: how many pairs of rebuilt equals `tau` was learned from; 0: it is a constant."""
+    """Order of the measurements, and tau.
+
+    `learned`: number of pairs of rebuilt equals that `tau` was learned from; 0: it is a constant.
+    """
 
     order: Order
     tau: float
@@ -59,8 +62,9 @@ class Design:
 
     @property
     def may_say_none(self) -> bool:
-        """True for builds in turn. One after the other is never called equal: two lucks may have cancelled a
-        difference.
+        """True for set-ups measured or built in turns.
+
+        Those built one after the other are never called equal: the luck of two builds may have cancelled a difference.
         """
         return self.order in (Order.INTERLEAVED, Order.ABBA)
 
@@ -77,10 +81,11 @@ class Design:
 def design(
     order: Order, rebuilt: Sequence[float] = (), visits: int = 2, repeats: int = 3
 ) -> Design:
-    """`rebuilt`: ln(second / first) of pairs of builds that should be equal; from five on they say how large tau is,
-    as far as it is above what drift alone does (FLOOR).
+    """Return the design with its tau.
 
-    `visits` of each set-up share its luck out. The pairs' sign means nothing, so their middle is 0.
+    `rebuilt`: ln(second / first) of pairs of builds that should be equal. Five or more determine tau, as far as it is
+    above the effect of drift alone (FLOOR). The luck of a build averages out over the `visits` of each set-up. The sign
+    of a pair means nothing, so their middle is 0.
     """
     if order == Order.INTERLEAVED or len(rebuilt) < ENOUGH_PAIRS:
         return Design(order, _in_turns(repeats) if order == Order.ABBA else TAU[order])

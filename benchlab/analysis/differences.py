@@ -39,7 +39,7 @@ class Estimates:
     equal: Mask
 
     def half(self, share: float = TWO_SIDED) -> Array:
-        """Half the width of an interval, by default of 95 %; infinite where there is no error to tell."""
+        """Half the width of an interval, by default of 95 %; infinite if the error is unknown."""
         has_error = self.df > 0
         return np.where(
             has_error, stdtrit(np.where(has_error, self.df, 1), share) * self.se, np.inf
@@ -47,7 +47,10 @@ class Estimates:
 
 
 def estimate_points(fit: Fit, design: Design) -> Estimates:
-    """A depth needs two repeats of each set-up, and less than half of a cell's may be far off."""
+    """Estimate the difference at each depth.
+
+    A depth needs two repeats of each set-up, and in each cell less than half of the runs may be far off.
+    """
     se = np.sqrt(fit.variance + design.tau**2)
     enough = (fit.df > 0) & (fit.counts >= 2).all(axis=1)
     enough &= (fit.clipped * 2 < fit.counts).all(axis=1)
@@ -71,7 +74,7 @@ def _false_discovery_level(fit: Fit) -> Array:
 
 
 def discoveries(p: Array) -> Array:
-    """Benjamini and Hochberg's q along the last axis; what is not a number is not among them, and stays so."""
+    """Benjamini and Hochberg's q along the last axis; NaN values do not count, and stay NaN."""
     # NaN sorts last.
     ranks = np.argsort(p, axis=-1)
     count = (~np.isnan(p)).sum(axis=-1, keepdims=True)
@@ -111,7 +114,7 @@ def _all_depths(fit: Fit) -> Mask:
 
 
 def _mean_over_depths(values: Array, used: Mask) -> Array:
-    """The mean of those depths."""
+    """The mean over the depths in use."""
     return np.asarray(np.where(used, values, 0).sum(axis=1) / used.sum(axis=1))
 
 
@@ -121,7 +124,7 @@ def _pooled_error(fit: Fit, used: Mask) -> tuple[Array, Array]:
 
 
 def _interleaved_error(fit: Fit) -> tuple[Array, Array]:
-    """The larger of what the runs and what the blocks show; with less than three repeats, what the depths show."""
+    """The larger of the errors that runs and blocks show; with fewer than three repeats, the one that depths show."""
     se, df = _pooled_error(fit, _all_depths(fit))
     of_blocks, blocks = _block_error(fit)
     depths = fit.est.shape[1]
@@ -151,7 +154,7 @@ def _block_means(fit: Fit, used: Mask) -> tuple[Array, Array]:
 
 
 def _variance_and_count(values: Array) -> tuple[Array, Array]:
-    """(variance, number) of what is known along the last axis."""
+    """(variance, number) of the known values along the last axis."""
     present = ~np.isnan(values)
     count = present.sum(axis=-1)
     middle = np.where(present, values, 0).sum(axis=-1) / np.maximum(count, 1)

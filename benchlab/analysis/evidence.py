@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evidence for findings: a run, or a set-up's runs of one workload, as plain frozen data in base units. Pure.
 
-None, NaN or an empty mapping is "nobody told", never 0. Cases are these as JSON (`run_from_json`, `lines_from_json`).
+None, NaN or an empty mapping means "unknown", never 0. Test cases are the same as JSON (`run_from_json`,
+`lines_from_json`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ NEAR = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Pattern of a tool's access to the storage. None: this tool, with these options, does not tell."""
+    """Pattern of a tool's access to the storage. None: unknown for this tool with these options."""
 
     reads: bool | None = None
     writes: bool | None = None
@@ -49,7 +50,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A disk of the layout, as the host told it before the run."""
+    """A disk of the layout, as the host reported it before the run."""
 
     # kernel name, "sdb"
     name: str
@@ -83,7 +84,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A span of the run in s, on the clock of its tracks. Only `measured` ones are what figures are of."""
+    """A span of the run in s, on the clock of its tracks. Figures cover only the `measured` ones."""
 
     name: str
     start: float
@@ -106,11 +107,11 @@ class Track:
     lengths: tuple[float, ...] = ()
 
     def spans(self) -> tuple[float, ...]:
-        """`lengths`, or what they must be."""
+        """Lengths of the intervals, or their values derived from `times`."""
         return self.lengths or _intervals(self.times)
 
     def intervals_within(self, windows: Sequence[Window]) -> Track:
-        """Those intervals that lie wholly in one of them."""
+        """Only the intervals that lie wholly in one of the windows."""
         spans = self.spans()
         parts = sorted(self._range(spans, window) for window in windows)
         if len(parts) == 1:
@@ -134,7 +135,7 @@ class Track:
         return first, end
 
     def mean(self) -> float:
-        """Over time, of the known values; NaN without any."""
+        """Mean over time of the known values; NaN without any."""
         values, spans = np.asarray(self.values, dtype=float), np.asarray(self.spans())
         is_known = ~np.isnan(values) & (spans > 0)
         if not is_known.any():
@@ -145,7 +146,7 @@ class Track:
 # All tracks of one sampler have the same times.
 @lru_cache(maxsize=16)
 def _intervals(times: tuple[float, ...]) -> tuple[float, ...]:
-    """s from each to the next, and what the first must be."""
+    """Seconds from each time to the next, and the length that the first interval must have."""
     if not times:
         return ()
     between = [after - before for before, after in pairwise(times)]
@@ -201,9 +202,9 @@ class Run:
     def measured_tracks(
         self, metric: str, devices: Iterable[str] | None = None
     ) -> tuple[Track, ...]:
-        """Tracks of that metric, over what was measured; of these devices only, or of all of them.
+        """Tracks of that metric over the measured windows, of these devices only or of all.
 
-        A run whose tool told no windows is measured as a whole.
+        A run whose tool reported no windows is measured as a whole.
         """
         device_names = None if devices is None else set(devices)
         measured = [window for window in self.windows if window.measured]
@@ -214,7 +215,7 @@ class Run:
         )
 
     def total_rate(self, metric: str, devices: Iterable[str]) -> float | None:
-        """The sum of their means over what was measured; None where one of them is not known."""
+        """The sum of their means over the measured windows; None if one of them is unknown."""
         names = set(devices)
         means = {track.device: track.mean() for track in self.measured_tracks(metric, names)}
         values = [means.get(name, float("nan")) for name in names]
@@ -228,8 +229,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A set-up's runs of one workload in one campaign, at one moment: a curve, or a bar. Repeats are told apart by
-    `repeats`, the depth of each by its access."""
+    """A set-up's runs of one workload in one campaign, at one moment: a curve, or a bar.
+
+    `repeats` distinguishes the repeats; the depth of each run is in its access.
+    """
 
     # name of the line in the charts
     name: str
@@ -249,7 +252,7 @@ class Line:
         return self.runs[0].layers
 
     def sweep_values(self, figure: str) -> dict[int, dict[int, float]]:
-        """{outstanding I/Os, 0 where untold: {repeat: value}} for benchlab.analysis.verdicts."""
+        """{outstanding I/Os, 0 if unknown: {repeat: value}} for benchlab.analysis.verdicts."""
         sweep: dict[int, dict[int, float]] = {}
         for run, repeat in zip(self.runs, self.repeats, strict=True):
             if figure in run.figures:
@@ -258,13 +261,13 @@ class Line:
 
 
 def run_from_json(data: Mapping[str, Any]) -> Run:
-    """Raises ValueError naming a field that is not there."""
+    """Read a run. Raises ValueError with the name of a missing field."""
     run: Run = _from_json(Run, data)
     return run
 
 
 def lines_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[Line, ...]:
-    """Raises ValueError naming a field that is not there."""
+    """Read lines. Raises ValueError with the name of a missing field."""
     return tuple(_from_json(Line, row) for row in rows)
 
 

@@ -52,8 +52,11 @@ Place = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A level that had to be left out. `factor`: index. `lacks`: {index of another factor: its levels that it has no
-    cell with}; `cell`: one that is missing, of `missing` among `of`."""
+    """A level that had to be left out. `factor`: its index.
+
+    `lacks`: {index of another factor: its levels that it has no cell with}; `cell`: a missing one, of `missing` among
+    `total`.
+    """
 
     factor: int
     level: str
@@ -66,8 +69,9 @@ class Gap:
 def complete_submatrix(places: Collection[Place]) -> tuple[set[Place], tuple[Gap, ...]]:
     """A part of a matrix that has no gaps, and what was left out for that, in this order.
 
-    Left out is, as long as cells are missing, the level of which the largest share is; of several the one that costs
-    the fewest cells, then the one of the later factor. It need not be the largest such part, but one can follow it.
+    As long as cells are missing, the level with the largest share of missing cells is left out; among equals the one
+    that costs the fewest cells, then the one of the later factor. It need not be the largest such part, but one can
+    follow it.
     """
     remaining, gaps = set(places), []
     while remaining:

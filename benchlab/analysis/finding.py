@@ -54,8 +54,11 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`says`: one plain sentence that ends without a full stop, numbers in it. `about`: what tells it from others of
-    its kind in the same run ("sdb", "write at 8"), so that a dismissed one stays so when it is found again."""
+    """A finding. `sentence`: plain, with numbers in it, and without a full stop.
+
+    `about`: what distinguishes it from others of its kind in the same run ("sdb", "write at 8"), so that a dismissed
+    one stays dismissed when it is found again.
+    """
 
     sentence: str
     severity: Severity
@@ -76,7 +79,7 @@ class RunFinding(Protocol):
 
 
 class LineFinding(Protocol):
-    """Looks at the set-ups of one workload beside each other; `compares` is pure."""
+    """Compares the set-ups of one workload; `compares` is pure."""
 
     LABEL: str
     METHOD: str

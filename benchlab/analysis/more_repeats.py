@@ -26,7 +26,7 @@ OUTVOTES = 5
 def repeats_for_mean(cells: Sequence[Sequence[float]], within: float) -> int | None:
     """Repeats of each point, in all, for a 95 % interval of +-`within` (0.05: 5 %); None above 30.
 
-    `cells`: the repeats of each point of a sweep, above 0; the noise is theirs together. FIRST where nothing tells it.
+    `cells`: the repeats of each point of a sweep, above 0; they share one noise. FIRST while the noise is unknown.
     """
     logs = [np.log(np.asarray(cell, dtype=float)) for cell in cells]
     df = sum(len(log) - 1 for log in logs)
@@ -56,9 +56,9 @@ def _repeats_for_noise(noise: float, freedom: int, within: float) -> int:
 
 
 def repeats_to_decide(est: float, se: float, df: float, repeats: int, tau: float) -> int | None:
-    """Repeats of each set-up, in all, that tell a difference as large as was seen, or of 5 %, in 80 % of cases.
+    """Repeats of each set-up, in all, that show a difference as large as seen, or of 5 %, in 80 % of cases.
 
-    `est`, `se`: of ln ratio, `tau` in it is what no repeat takes away. None: more than 30, or none at all.
+    `est`, `se`: of ln ratio; `tau` in it is the part that no repeat reduces. None: more than 30, or no number at all.
     """
     if df <= 0 or repeats < 2 or se == inf:
         return max(FIRST, repeats + 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Set-ups in order, best first: those that cannot be told from the best of their place share it."""
+"""Set-ups in order, best first. Set-ups that cannot be distinguished from the best of their place share it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def rank_set_ups(
 
 
 def _order_by_ratio(against: Mapping[int, Comparison], baseline: int, sign: int) -> list[int]:
-    """Names, best first: ratios over other depths are of other things."""
+    """Names, best first; ratios over different depths cannot be compared."""
     shared = {i: frozenset(comparison.points) for i, comparison in against.items()}
     every = frozenset.intersection(*shared.values()) if shared else frozenset()
     most = max(map(len, shared.values()), default=0)
@@ -70,7 +70,7 @@ def _order_by_ratio(against: Mapping[int, Comparison], baseline: int, sign: int)
 
 
 def _ratio_over(comparison: Comparison, depths: Collection[int]) -> float:
-    """Over these depths: the curve's where they are all that it is over, else the points' geometric mean."""
+    """Ratio over these depths: that of the curve if it covers exactly these, else the points' geometric mean."""
     if comparison.curve is not None and len(depths) == len(comparison.points):
         return comparison.curve.ratio
     return exp(mean(log(comparison.points[depth].ratio) for depth in depths))

@@ -65,7 +65,7 @@ def _ratio_of_range(spread: float) -> float:
 
 
 def _squares(cell: Sequence[float]) -> tuple[float, int]:
-    """(sum of squares within, degrees of freedom); of what has no logarithm nothing."""
+    """(sum of squares within, degrees of freedom); zeros for values without a logarithm."""
     if len(cell) < 2 or min(cell) <= 0:
         return 0.0, 0
     logs = np.log(cell)

@@ -61,9 +61,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`points`: by depth, of those that both have. `curve`: over them, None without any; of a single one it is that.
+    """Verdicts on one set-up against another.
 
-    `crossings`: depths from which the lead has changed. `left_out`: depths that only one of them has.
+    `points`: by depth, where both have values above 0. `curve`: over all points, None without any; a single point is
+    the curve. `crossings`: depths from which the lead has changed. `left_out`: all other depths.
     """
 
     points: Mapping[int, Verdict]
@@ -74,7 +75,10 @@ class Comparison:
 
     @property
     def unlike(self) -> dict[int, Verdict]:
-        """Points that are decided, and not as the curve is. Empty where the curve says itself that it depends."""
+        """Points that are decided otherwise than the curve.
+
+        Empty if the curve itself says that it depends on the depth.
+        """
         curve = self.curve
         if curve is None or curve.conclusion == Conclusion.OVERTAKES or len(self.points) == 1:
             return {}

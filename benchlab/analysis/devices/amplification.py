@@ -18,9 +18,10 @@ PER_TEST = {"one": 8 * KIB, "two": 16 * KIB, "open_sync": 16 * KIB}
 
 
 def amplification(devices: Sequence[float], application: float | None) -> float | None:
-    """`devices`: mean B/s of each device of one use; `application`: B/s over the same time.
+    """Ratio of what the devices moved to what the application moved.
 
-    None where one of them is not known, or the application moved next to nothing.
+    `devices`: mean B/s of each device of one use; `application`: B/s over the same time. None if one of them is
+    unknown, or if the application moved next to nothing.
     """
     if application is None or not application >= LEAST or not devices:
         return None
@@ -29,7 +30,7 @@ def amplification(devices: Sequence[float], application: float | None) -> float 
 
 
 def only_direction(reads: bool | None, writes: bool | None) -> str:
-    """ "read" or "write" of a tool that is known to do that alone; "" of others, and where nobody tells."""
+    """ "read" or "write" for a tool that is known to do only that; "" for others and if it is unknown."""
     if reads is None or reads is writes or writes is None:
         return ""
     return "read" if reads else "write"
@@ -38,11 +39,11 @@ def only_direction(reads: bool | None, writes: bool | None) -> str:
 def application_rates(
     figures: Mapping[str, float], window: str, *, alone: bool, only: str = ""
 ) -> dict[str, float | None]:
-    """{"read", "write": B/s that the tool moved in a window of what it measured}; None where it does not tell.
+    """{"read", "write": B/s that the tool moved in a measured window}; None where that is unknown.
 
-    `alone`: whether that window is all that it measured, so that its figures are of it. A tool that tells its reads
-    and no writes wrote nothing, and the other way round. `only`: the one way that it goes (`only_way`), whose rate dd
-    and others print as that of the whole.
+    `alone`: this is the only measured window, so that the tool's figures apply to it. A tool that reports its reads and
+    no writes wrote nothing, and the other way round. `only`: the single direction of the tool (`only_direction`), whose
+    rate dd and others print as that of the whole.
     """
     synced = _synced_write_rate(figures, window)
     if synced is not None:

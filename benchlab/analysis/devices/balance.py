@@ -47,7 +47,10 @@ class Spread(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """`doers`: indexes of the fewest members that carry 90 % of the bytes, the busiest first."""
+    """Distribution of the bytes over members.
+
+    `doers`: indexes of the fewest members that carry 90 % of the bytes, the busiest first.
+    """
 
     spread: Spread
     # shares of the bytes, by member
@@ -60,7 +63,10 @@ class Balance:
 
     @property
     def conclusive(self) -> bool:
-        """True when so many windows tell it. That few do the work, few windows tell; how even the members are, not."""
+        """True if there are enough windows for the conclusion.
+
+        Few windows show that few members do the work, but not how even the members are.
+        """
         return self.spread == Spread.FEW or self.windows >= MIN_CONCLUSIVE_WINDOWS
 
 
@@ -70,11 +76,12 @@ def balance_samples(
     lengths: Numbers,
     beside: Sequence[Numbers] = (),
 ) -> Balance | None:
-    """`bandwidths`, `rates`: B/s and op/s of each member (rows) in each sample of `lengths` s, as devices told them;
-    `beside`: B/s that they moved the other way, where it is known.
+    """Balance of the members from samples of their devices.
 
-    Fewer samples than windows are needed count as one report. None where the other way had ten times as much, where so
-    few operations moved the bytes that chance alone picks few members, and as `balance`.
+    `bandwidths`, `rates`: B/s and op/s of each member (rows) in each sample of `lengths` s, as the devices reported
+    them; `beside`: B/s that they moved the other way, if known. Fewer samples than the windows needed count as one
+    report. None if the other way had ten times as much, if so few operations moved the bytes that chance alone picks
+    few members, and where `balance` is None.
     """
     moved = np.asarray(bandwidths, dtype=float) * np.asarray(lengths, dtype=float)
     if moved.ndim != 2 or len(moved) < 2:
@@ -98,9 +105,10 @@ def balance(
     *,
     averaged: bool = False,
 ) -> Balance | None:
-    """`rates`: B/s of each member (rows) in each window of what was measured; `lengths`: s of each window.
+    """Balance of the members over the measured windows.
 
-    `operations`: how many moved these bytes, for chance makes few of them uneven. None without two members or any byte.
+    `rates`: B/s of each member (rows) in each window; `lengths`: s of each window. `operations`: number of those that
+    moved these bytes, as chance makes few of them uneven. None without two members or any byte.
     """
     moved = np.asarray(rates, dtype=float) * np.asarray(lengths, dtype=float)
     if moved.ndim != 2 or len(moved) < 2:
@@ -151,8 +159,8 @@ def _classify_spread(
 def _swing(moved: Array) -> float:
     """The coefficient of variation that even members may show because each window differs from the others.
 
-    By their variance within the run and how much of it carries over (rho), wider where few windows tell it. 0 of fewer
-    than three, which tell nothing.
+    It follows from their variance within the run and how much of it carries over (rho), and is wider if there are few
+    windows. 0 for fewer than three, which show nothing.
     """
     members, windows = moved.shape
     if windows < 3:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The station that is full where a curve ends: the devices, the CPU, or nothing that is seen (docs/analysis.md, 6).
+"""The station that is full where a curve ends: the devices, the CPU, or none that is visible (docs/analysis.md, 6).
 
-Busy is not full: on flash, arrays and cloud disks %util is "not idle". What is full is where the additional outstanding
-I/Os queue (operational laws: Lazowska and others, Quantitative System Performance, ch. 3). So two depths are looked at,
-the deepest and its half, and the requests in flight at the bottom of the stack at each of them. Those in flight at the
-volume on top and not at the disks wait in the layers between (a lock or a thread of md's, a queue of dm-crypt's): what
-dm and md count in flight is true, while their time busy says nothing.
+Busy is not full: on flash, arrays and cloud disks %util is "not idle". The full station is the one where the additional
+outstanding I/Os queue (operational laws: Lazowska and others, Quantitative System Performance, ch. 3). So two depths
+are compared, the deepest and its half, by the requests in flight at the bottom of the stack. Requests in flight at the
+volume on top and not at the disks wait in the layers between (a lock or a thread of md's, a queue of dm-crypt's): the
+number in flight that dm and md report is true, while their busy time means nothing.
 
-In 1,500 random closed networks, solved exactly and with noise of 5 %, none of those was named wrongly in which the
-leading station is 1.3 times slower than the next; nearer than that the runner-up may be named.
+In 1,500 random closed networks, solved exactly and with noise of 5 %, no network was judged wrongly in which the
+leading station is 1.3 times slower than the next; if they are nearer, the runner-up may be named.
 """
 
 from __future__ import annotations
@@ -39,12 +39,10 @@ class Full(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Deepest:
-    """Medians over the repeats at one depth. `queues`: requests in flight (aqu-sz) of each bottom device. `cpu`: share
-    of time that the busiest core, or the tool's own thread, was busy; None where nobody looked. `entered`: requests in
-    flight at the volume on top, likewise.
+    """Medians over the repeats at one depth. `queues`: requests in flight (aqu-sz) of each bottom device.
 
-    `cpu`: share of time that the busiest core, or the tool's own thread, was busy; None where nobody looked. `entered`:
-    requests in flight at the volume on top, likewise.
+    `cpu`: share of time that the busiest core, or the tool's own thread, was busy; None if nobody looked. `entered`:
+    requests in flight at the volume on top; None if nobody looked.
     """
 
     # outstanding I/Os
@@ -57,8 +55,11 @@ class Deepest:
 
 @dataclass(frozen=True, slots=True)
 class FullStation:
-    """`queued`: share of the additional outstanding I/Os that wait at the devices, `inside`: in the layers above them,
-    None where nobody looked. `device`: the one where most do."""
+    """The full station, and where the additional outstanding I/Os wait.
+
+    `queued`: their share that waits at the devices. `inside`: the share in the layers above, None if nobody looked.
+    `device`: the one where most wait.
+    """
 
     full: Full
     # IOPS at the deepest over its half, less 1
@@ -72,7 +73,7 @@ class FullStation:
 
 
 def full_station(half: Deepest, deepest: Deepest) -> FullStation | None:
-    """None where the depths are no doubling, or a device was not seen at both."""
+    """Find the full station; None if the depths are no doubling, or a device was not seen at both."""
     if deepest.depth != 2 * half.depth or half.depth < 1:
         return None
     if not (half.iops > 0 and deepest.iops > 0) or half.queues.keys() != deepest.queues.keys():
@@ -113,7 +114,7 @@ def _full_resource(gain: float, queued: float, cpu: float | None, inside: float 
 
 
 def _single_full_device(grown: Mapping[str, float]) -> str:
-    """The one device where most of it queues, of several; "": all of them."""
+    """The one of several devices where most of the I/Os queue; "": all of them."""
     name = max(grown, key=lambda device: grown[device])
     return (
         name

@@ -16,9 +16,9 @@ LEAST = 1024.0
 
 
 def request_hit_ratio(hits: Numbers, misses: Numbers, lengths: Numbers) -> float | None:
-    """`hits`, `misses`: op/s in each interval of `lengths` s; an interval in which one is unknown is left out.
+    """Share of requests that hit the cache; None if there were none, or nothing is known.
 
-    None where nothing was asked, or nothing is known.
+    `hits`, `misses`: op/s in each interval of `lengths` s; an interval in which one is unknown is left out.
     """
     hit_rates, miss_rates, spans = (
         np.asarray(column, dtype=float) for column in (hits, misses, lengths)
@@ -31,8 +31,8 @@ def request_hit_ratio(hits: Numbers, misses: Numbers, lengths: Numbers) -> float
 def byte_hit_ratio(cache: float, backing: float) -> float | None:
     """Share of the bytes read (B/s of all cache disks, of all backing disks) that came from the cache.
 
-    Of reads alone: what is written to a cache says nothing of hits, for misses are copied into it. What the cache reads
-    by itself, to write back, counts as hits, and what it fetches beyond what was asked as misses.
+    Only reads count: writes to a cache do not show hits, as misses are copied into it. What the cache reads by itself,
+    to write back, counts as hits, and what it fetches beyond the request as misses.
     """
     together = cache + backing
     return cache / together if together >= LEAST else None
