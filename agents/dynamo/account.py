@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Exchange(NamedTuple):
-    """A request of the console's and all that dynamo answered."""
+    """A request of the console and the whole answer of dynamo."""
 
     request: Message
     payload: bytes
@@ -46,7 +46,7 @@ class Active(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """One test, whole."""
+    """A complete test."""
 
     info: ManagerInfo
     workers: Tuple[Active, ...]
@@ -67,7 +67,7 @@ class Measured(NamedTuple):
 
 
 def reconstruct_tests(transcript: Transcript) -> List[Measured]:
-    """Every test of a session that came to its end. Raises DynamoError."""
+    """Every test of a session that was completed. Raises DynamoError."""
     if transcript.end.get("outcome") != COMPLETED:
         raise DynamoError("result", f"the session failed: {transcript.end.get('text', '')}")
     notes = {key: value for _, note in transcript.notes for key, value in note.items()}
@@ -111,7 +111,7 @@ class _Account:
         self._targets: List[Tuple[Target, ...]] = []
         self._updates: List[Update] = []
         self._began: Optional[float] = None
-        # its ticks are not known yet
+        # Its tick rate is not known yet.
         self._off: Optional[Poll] = None
 
     def log_in(self, record: Record) -> None:

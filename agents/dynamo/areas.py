@@ -10,7 +10,7 @@ from agents.dynamo.messages import AccessSpec, Target
 from agents.dynamo.specs import Trial
 from agents.dynamo.wire import DynamoError
 
-# ours in a mounted layout: iometer1, iometer2, … with dynamo's file in each
+# our directories in a mounted layout: iometer1, iometer2, … with dynamo's file in each
 DIRECTORY = "iometer"
 
 
@@ -23,11 +23,11 @@ class TestSettings(NamedTuple):
     mount: str = ""
     volume: str = ""
     workers: int = 1
-    # files or slices; of each worker if `own`
+    # number of files or slices, for each worker if `own`
     targets: int = 1
     own: bool = False
     outstanding: int = 1
-    # bytes of each target; 0: what there is of a volume
+    # bytes of each target; 0: the whole volume
     size: int = 1 << 30
     pattern: int = 1
     ramp: float = 0.0
@@ -39,7 +39,7 @@ class TestSettings(NamedTuple):
 
 
 def parse_settings(config: Dict[str, Any]) -> TestSettings:
-    """Raises DynamoError for what is missing or unknown."""
+    """Parse the settings. Raises DynamoError for a missing or unknown one."""
     try:
         settings = TestSettings(**config)
     except TypeError as error:
@@ -62,7 +62,7 @@ class Area(NamedTuple):
         return Path(self.path) / specs.FILE
 
     def is_ready(self) -> bool:
-        """A shorter file is not: dynamo would use it as it is, and say nothing."""
+        """True if the target needs no preparation. A file that is too short does: dynamo would use it silently."""
         return self.raw or self.file_bytes() >= self.size
 
     def file_bytes(self) -> int:
@@ -86,7 +86,7 @@ def find_place(settings: TestSettings) -> Place:
 def target_areas(
     settings: TestSettings, place: Place, make_area: Callable[[str, int], Area] = Area
 ) -> List[Area]:
-    """All targets, each once. Raises DynamoError where they do not fit."""
+    """All targets, each once. Raises DynamoError if they do not fit."""
     count = settings.targets * (settings.workers if settings.own else 1)
     if settings.mount:
         if settings.size <= 0:
@@ -113,9 +113,9 @@ def target_areas(
 def build_trial(
     settings: TestSettings, place: Place, targets: Sequence[Area], slots: Optional[int] = None
 ) -> Trial:
-    """The whole test, checked. Its files are to be ready: see layout.py.
+    """Build the whole test and check it. Its files must be ready: see layout.py.
 
-    `slots`: free AIO slots, where this is not the machine that has them.
+    `slots`: free AIO slots of the machine, if that is not this one.
     """
     lines = tuple(specs.parse_access_line(line) for line in settings.access)
     name = f"{lines[0].size} B" if len(lines) == 1 else f"{len(lines)} lines"
@@ -152,7 +152,7 @@ def _build_target(settings: TestSettings, place: Place, area: Area, seed: int) -
 
 
 def incomplete_file(targets: Sequence[Area]) -> str:
-    """First file that is not as dynamo needs it, in words; "" is right."""
+    """A message about the first file that dynamo cannot use; "" if all are right."""
     for area in targets:
         if not area.is_ready():
             return (
@@ -163,7 +163,7 @@ def incomplete_file(targets: Sequence[Area]) -> str:
 
 
 def remove_files(targets: Sequence[Area], unready: Sequence[Area]) -> Optional[str]:
-    """Removes what we made in `found`, and of `unready` the files that were not laid out whole."""
+    """Remove what we made in `targets`, and the files in `unready` that were not laid out completely."""
     for area in (*targets, *unready):
         if area.raw:
             continue

@@ -49,10 +49,10 @@ def sources() -> dict[str, str]:
 
 @cache
 def build_bundle() -> bytes:
-    """The same bytes each time."""
+    """Build the bundle, with the same bytes each time."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as whole:
         for name, text in sorted(sources().items()):
-            # the guard reads a job's files as text: ours name /dev in general, and no disk
+            # The guard reads a job's files as text: ours name /dev in general, but no disk.
             whole.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()

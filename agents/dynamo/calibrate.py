@@ -12,9 +12,9 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from agents.dynamo.wire import DynamoError
 
-# a rate that is wrong by no more is not touched
+# a rate with a smaller error is not corrected
 TOLERANCE = 0.005
-# seconds between two polls that can say anything
+# least number of seconds between two polls that are useful
 SHORTEST = 0.5
 # Relative error of a measurement whose answers took long, at most, as seen with the real dynamo (0.6 %)
 USUAL_ERROR = 0.01
@@ -40,12 +40,12 @@ class Poll(NamedTuple):
 
     @property
     def doubt(self) -> float:
-        """Seconds later at most."""
+        """The largest possible delay of the reading in seconds."""
         return max(0.0, self.received - self.sent_at)
 
 
 class TickRate(NamedTuple):
-    """Ticks per second: as dynamo says, as measured (None: too short to say), and the one to reckon with."""
+    """Ticks per second: as reported by dynamo, as measured (None: the test was too short), and the one to use."""
 
     reported: float
     measured: Optional[float]
@@ -55,17 +55,20 @@ class TickRate(NamedTuple):
 
     @property
     def is_certain(self) -> bool:
-        """The measurement is good enough to judge dynamo's own rate."""
+        """True if the measurement is good enough to judge dynamo's own rate."""
         return self.measured is not None and self.doubt <= MAX_DOUBT
 
     @property
     def is_corrected(self) -> bool:
-        """dynamo's own is not used."""
+        """True if dynamo's own rate is not used."""
         return self.used != self.reported
 
 
 def calibrate_rate(reported: float, polls: Sequence[Sequence[Poll]]) -> TickRate:
-    """`polls` of each worker, in order of time. Raises DynamoError where the clocks make no sense."""
+    """Calibrate the rate from the `polls` of each worker, in order of time.
+
+    Raises DynamoError if the clocks make no sense.
+    """
     if not 1e5 <= reported <= 1e12:
         raise DynamoError("result", f"dynamo reports a clock rate of {reported:g} ticks per second")
     rates: List[float] = []
@@ -97,7 +100,7 @@ def calibrate_rate(reported: float, polls: Sequence[Sequence[Poll]]) -> TickRate
 
 
 def _bounds(polls: Sequence[Poll]) -> Tuple[float, float]:
-    """Ticks per second, at least and at most, from the readings at both ends of a test that were answered soonest."""
+    """Lower and upper bound of the ticks per second, from the fastest readings at both ends of a test."""
     half = max(1, len(polls) // 2)
     early = sorted(polls[:half], key=lambda poll: poll.doubt)[:READINGS]
     late = sorted(polls[half:], key=lambda poll: poll.doubt)[:READINGS]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """One dynamo's session as a state machine over any byte stream: no socket, no clock, no file. Runs on the host.
 
-What is to be done is a script (script.py): a generator of steps. The console frames and logs what goes both ways, keeps
-the time-outs and cancels in good order. Whoever owns the stream does this, `now` being seconds of any monotonic clock:
+A script (script.py), which is a generator of steps, says what to do. The console frames and logs messages both ways,
+keeps the time-outs and cancels cleanly. The owner of the stream does this, with `now` in seconds of a monotonic clock:
 
     console = Console(script)
     turn = console.start(now)
     each turn:  write all of turn.send to the stream, then handle turn.events
-    then wait for whichever is first, and get the next turn by:
+    then wait for the first of these, and get the next turn from it:
         bytes came           console.feed(data, now)
         the stream ended     console.closed(now)
         console.deadline     console.tick(now)         (None: nothing is due)
@@ -29,16 +29,16 @@ KINDS = {"M": "message", "D": "data"}
 
 
 class Send(NamedTuple):
-    """A step: messages to send, and what must come back. The script gets an Answer."""
+    """A step: messages to send, and the expected answer. The script gets an Answer."""
 
-    # what is being done, for errors: "starting the workers"
+    # the current action, for errors: "starting the workers"
     activity: str
     parts: Tuple[bytes, ...]
     # one letter for each: M an 8-byte message, D a data message
     awaits: str = ""
     # seconds; 0: none
     timeout: float = 0.0
-    # Sent when somebody stops the session meanwhile; the awaited answer then comes early
+    # sent if somebody stops the session meanwhile; the awaited answer then comes early
     cancel: bytes = b""
 
 
@@ -61,7 +61,7 @@ class Pause(NamedTuple):
 
 
 Step = Union[Send, Sleep, Emit, Pause]
-# Any: what a script gets hangs on its step (an Answer, or the time); what it returns, on the script.
+# Any: the value that a script gets depends on its step (an Answer or the time); its result, on the script.
 Script = Generator[Step, Any, Any]
 
 
@@ -111,7 +111,7 @@ class Console:
         self._step: Optional[Step] = None
         self._came: List[Tuple[bytes, float]] = []
         self._sent_at = 0.0
-        # "": nobody asked, "asked", "thrown"
+        # "": not requested, "asked": requested, "thrown": raised in the script
         self._cancel = ""
         self._send: List[bytes] = []
         self._events: List[object] = []
@@ -121,14 +121,14 @@ class Console:
         return self._turn()
 
     def feed(self, data: bytes, now: float) -> Turn:
-        """Bytes that came, in pieces of any size."""
+        """Take bytes that arrived, in pieces of any size."""
         if not self.over:
             self._inbox.feed(data)
             self._receive(now)
         return self._turn()
 
     def tick(self, now: float) -> Turn:
-        """Time passed. Harmless when nothing is due."""
+        """Take note of the time. Harmless if nothing is due."""
         if not self.over and self.deadline is not None and now >= self.deadline:
             if isinstance(self._step, Sleep):
                 self._advance(now, now)
@@ -139,9 +139,9 @@ class Console:
         return self._turn()
 
     def closed(self, now: float) -> Turn:
-        """The other side ended the stream."""
+        """Take note that the other side closed the stream."""
         if not self.over and self._cancel:
-            # however dynamo takes it: this is what was asked for
+            # Whatever dynamo makes of it, this was requested.
             self._fail(Cancelled())
         elif not self.over:
             self._fail(
@@ -153,7 +153,7 @@ class Console:
         return self._turn()
 
     def cancel(self, now: float) -> Turn:
-        """Come to rest soon: recording off, STOP, EXIT. Harmless when repeated."""
+        """End the session soon: recording off, STOP, EXIT. Harmless if repeated."""
         if not self.over and not self._cancel:
             self._cancel = "asked"
             if isinstance(self._step, Send):
@@ -165,7 +165,7 @@ class Console:
         return self._turn()
 
     def resume(self, now: float, trouble: str = "") -> Turn:
-        """After a Paused event; `trouble` ends the session."""
+        """Continue after a Paused event; `trouble` ends the session."""
         if not self.over and isinstance(self._step, Pause):
             self._advance(DynamoError("host", trouble) if trouble else now, now)
         return self._turn()
@@ -200,7 +200,7 @@ class Console:
         return Answer(self._sent_at, tuple(parts), tuple(times))
 
     def _advance(self, value: object, now: float) -> None:
-        """Runs the script up to the next step that takes time."""
+        """Run the script up to the next step that takes time."""
         while True:
             try:
                 step = self._next_step(value)

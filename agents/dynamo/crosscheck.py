@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dynamo never sees that an I/O failed: what was refused or cut short counts as done. The kernel's count shows it."""
+"""A check of dynamo's counts against the kernel's.
+
+dynamo never notices a failed I/O: it counts refused and short ones as done. The kernel's count shows them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-# they agreed to 0.3 % where all was well
+# In correct runs both agreed to 0.3 %.
 SHARE = 0.02
-# with 256 in flight the kernel was seen to count as much more
+# With 256 I/Os in flight the kernel was seen to count that many more.
 MORE = 0.03
-# B/s: a journal that is written beside
+# B/s: a journal that is written at the same time
 OTHERS = 64 << 10
-# s: two readings of a clock that goes by hundredths
+# s: two readings of a clock with a resolution of 0.01 s
 CLOCK = 0.02
 # I/Os at most that may have been counted on one side only, where recording began and ended
 EDGES = 256
@@ -20,8 +23,8 @@ EDGES = 256
 def kernel_count_note(figures: Mapping[str, float | None]) -> str:
     """Note on the figures: how the kernel's count contradicts them, or that it was not available.
 
-    `figures`: of the whole run, by the names of tools/dynamo.py. benchlab.analysis.findings.dynamo_crosscheck tells
-    what is said against them by its first words.
+    `figures` are those of the whole run, by the names in tools/dynamo.py. The finding dynamo_crosscheck in
+    benchlab.analysis.findings distinguishes these notes by their first words.
     """
     if figures.get("ios") and "kernel.read.bytes" not in figures:
         return "not checked against the kernel's count: failed I/Os would go unnoticed"
@@ -33,9 +36,10 @@ def kernel_count_note(figures: Mapping[str, float | None]) -> str:
 def _byte_differences(figures: Mapping[str, float | None]) -> Iterator[tuple[int, str]]:
     """-1 or 1 and a sentence: where the kernel counted fewer, then where more.
 
-    Bytes are compared, which neither splitting nor merging of I/Os changes. The kernel is asked a little before and a
-    little after what dynamo counts, and nobody knows how much was done in between: asking, on a host with one CPU, may
-    leave nothing for I/O. So fewer is fewer than all that it counted, and more is more than its share of that time.
+    Bytes are compared, which neither splitting nor merging of I/Os changes. The kernel's counters are read a little
+    before and after the time that dynamo counts, and the I/O in between is unknown: on a host with one CPU the reading
+    itself may leave no time for I/O. So "fewer" compares with all that the kernel counted, "more" with its share of
+    that time.
     """
     ways = [
         counts

@@ -87,7 +87,7 @@ BINS = (
     "5 to 10 s",
     ">= 10 s",
 )
-# What older versions call them. In 2006 "MBps" are bytes by 2^20, as "MBps (Binary)" are later.
+# Names in older versions. The "MBps" of 2006 are bytes / 2^20, like the later "MBps (Binary)".
 OLD = {
     "MBps": "MiBps (Binary)",
     "Read MBps": "Read MiBps (Binary)",

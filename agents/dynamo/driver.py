@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program on the host: plays IOmeter's console for one dynamo, beside it. Standard library, Python 3.6 or later.
 
-    python3 console.pyz check config.json    looks whether it could run; touches nothing
+    python3 console.pyz check config.json    checks whether it could run; touches nothing
     python3 console.pyz run config.json      runs; files are written into the current directory:
 
     messages.bin   every message, as it came: see transcript.py. Whole only if its end is there
@@ -9,7 +9,7 @@
     live.jsonl     each second one line: {"t", "phase", …figures of the last second}
     dynamo.log     what dynamo printed
 
-It ends with 0 only if there is a whole result. TERM and INT stop the test in good order: STOP, EXIT.
+It exits with 0 only if there is a complete result. TERM and INT stop the test cleanly: STOP, EXIT.
 """
 
 import json
@@ -61,7 +61,7 @@ def _report_failure(error: DynamoError, doing: str) -> int:
 
 
 class Usable(NamedTuple):
-    """Binary and CPUs that it would run with."""
+    """The binary and the CPUs with which dynamo would run."""
 
     binary: str
     sha256: str
@@ -69,7 +69,7 @@ class Usable(NamedTuple):
 
 
 def check_host(settings: TestSettings) -> Usable:
-    """Binary and CPUs that it would use. Raises DynamoError for all that can be known before."""
+    """The binary and CPUs that dynamo would use. Raises DynamoError for every error that can be found in advance."""
     binary = hostfacts.find_program(settings.binary)
     missing = hostfacts.missing_libraries(binary)
     if missing:
@@ -80,7 +80,7 @@ def check_host(settings: TestSettings) -> Usable:
 
 
 def run_test(settings: TestSettings, work: Path) -> None:
-    """One whole test. Raises DynamoError; then what it made is gone, and dynamo too."""
+    """Run one whole test. Raises DynamoError after removing what it made and ending dynamo."""
     facts = check_host(settings)
     place = areas.find_place(settings)
     targets = areas.target_areas(settings, place)
@@ -108,7 +108,7 @@ def run_test(settings: TestSettings, work: Path) -> None:
 
 
 def write_result(work: Path) -> None:
-    """Reads what was written, as everybody else does later, and sums it up."""
+    """Write the result, from the written transcript that all later readers use, too."""
     tests = account.reconstruct_tests(transcript.parse_transcript((work / MESSAGES).read_bytes()))
     if len(tests) != 1:
         raise DynamoError("result", f"{len(tests)} tests in one session")
@@ -127,11 +127,11 @@ class _HostRun:
         self._settings, self._place, self._targets = settings, place, targets
         self._writer, self._work = writer, work
         self._live = Live(work / LIVE, clock())
-        # the files were seen to be whole
+        # The files were checked to be complete.
         self.laid_out = False
 
     def run_dynamo(self, binary: str) -> None:
-        # the name tells ours from another dynamo that finds our port
+        # The name distinguishes our dynamo from another one that finds our port.
         name = f"{self._settings.name}-{secrets.token_hex(6)}"
         stopper = Stopper()
         dynamo: Optional[DynamoProcess] = None
@@ -164,7 +164,7 @@ class _HostRun:
             raise DynamoError(error.kind, f"{error}{last_words}") from None
         finally:
             if dynamo is not None:
-                # what it prints to a file is all there only when it has ended
+                # Its output in a file is complete only after it has ended.
                 dynamo.wait_or_kill(CLOSED if sys.exc_info()[0] else LEAVING)
                 self._writer.write_note(clock(), {"version": dynamo.printed_version()})
             stopper.close()
@@ -188,7 +188,7 @@ class _HostRun:
         return watch
 
     def _handle_event(self, event: object, now: float) -> str:
-        """Take an event of the console. Returns what is wrong where it asks (Paused)."""
+        """Handle an event of the console; return the error, if any, for a Paused event."""
         self._live.handle_event(event, now)
         if isinstance(event, Phase) and event.name == "stop":
             self._note_disk_counts("after")
@@ -197,14 +197,14 @@ class _HostRun:
         return ""
 
     def _note_disk_counts(self, when: str) -> None:
-        """Note the kernel's counts so far, and the time: dynamo's count is of another span."""
+        """Note the kernel's counts so far with the time, as dynamo counts over a different span."""
         if self._place.device:
             at, counted = clock(), hostfacts.read_diskstats([self._place.device])
             self._writer.write_note(at, {f"diskstats_{when}": counted, f"counted_{when}": at})
 
 
 def _write_json(name: str, content: Dict[str, object]) -> None:
-    """Whole or not at all."""
+    """Write the file completely or not at all."""
     half = Path(name + ".part")
     half.write_text(json.dumps(content, indent=1, sort_keys=True, allow_nan=False))
     half.replace(name)

@@ -31,7 +31,7 @@ BOUNDS = (
 
 
 class DirectionFigures(NamedTuple):
-    """Reads, writes, or both."""
+    """Figures of reads, of writes, or of both."""
 
     ios: int
     bytes: int
@@ -40,14 +40,14 @@ class DirectionFigures(NamedTuple):
     iops: float
     # B/s
     bandwidth: float
-    # s: all latencies together
+    # s: sum of all latencies
     waited: float
     # s
     slowest: float
 
     @property
     def mean(self) -> Optional[float]:
-        """Seconds; None where there was no I/O."""
+        """Mean latency in seconds; None without I/O."""
         return self.waited / self.ios if self.ios else None
 
 
@@ -56,7 +56,7 @@ class Figures(NamedTuple):
     writes: DirectionFigures
     # measured time, the longest
     seconds: float
-    # () where dynamo keeps none
+    # () if dynamo has no bins
     bins: Tuple[int, ...]
 
     @property
@@ -65,7 +65,7 @@ class Figures(NamedTuple):
 
 
 def sum_directions(ways: Iterable[DirectionFigures]) -> DirectionFigures:
-    """Rates and counts add up, and so do summed latencies: means are made of these, never of means."""
+    """Sum the rates, counts and summed latencies. A mean is computed from these sums, never from means."""
     parts: List[DirectionFigures] = list(ways)
     return DirectionFigures(
         sum(way.ios for way in parts),
@@ -114,9 +114,9 @@ def sum_figures(parts: Sequence[Figures]) -> Figures:
 
 
 def bin_edges(number: int, scale: float = 1.0) -> Tuple[float, float]:
-    """Seconds from (inclusive) and to (exclusive) of a bin; `scale` is reported/used ticks per second.
+    """Bounds of a bin in seconds, from (inclusive) and to (exclusive); `scale` is reported/used ticks per second.
 
-    dynamo reckons the bins with the rate it believes in, so they are wider or narrower where that is wrong.
+    dynamo computes the bins with its own rate, so they are wider or narrower if that is wrong.
     """
     low = BOUNDS[number - 1] if number else 0.0
     high = BOUNDS[number] if number < len(BOUNDS) else float("inf")
@@ -126,7 +126,7 @@ def bin_edges(number: int, scale: float = 1.0) -> Tuple[float, float]:
 def percentile_bounds(
     measured: Figures, rank: float, scale: float = 1.0
 ) -> Optional[Tuple[float, float]]:
-    """Bounds (s) of the latency that `rank` percent of all I/Os do not exceed; None where there is nothing to say."""
+    """Bounds (s) of the latency that `rank` percent of all I/Os do not exceed; None if they are unknown."""
     ios = measured.combined.ios
     if not measured.bins or not ios:
         return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts of the machine on which dynamo runs, and checks of them. Runs on the host (Linux).
 
-dynamo tells none of this: it fills full file systems, dies over missing files and never says how large one is.
+dynamo reports none of this: it fills file systems up, dies of missing files and never says how large a file is.
 """
 
 import fcntl
@@ -19,20 +19,20 @@ from agents.dynamo.wire import DynamoError
 
 # ioctl: the logical block
 BLKSSZGET = 0x1268
-# the kernel counts in these, whatever the disk has
+# bytes of the kernel's unit, whatever sectors the disk has
 SECTOR = 512
 NO_MHZ = "/proc/cpuinfo has no 'cpu MHz', without which dynamo does not start: it needs an x86 host"
 LIBAIO = "libaio.so.1"
 INSTALL_LIBAIO = "install libaio (package libaio1, libaio1t64 or libaio)"
-# Debian 13's and Ubuntu 24.04's name of it; on x86-64 nothing else changed in it.
+# its name in Debian 13 and Ubuntu 24.04; on x86-64 nothing else changed in it
 RENAMED_LIBAIO = tuple(f"{top}/x86_64-linux-gnu/{LIBAIO}t64" for top in ("/usr/lib", "/lib"))
 X86_64 = b"\x7fELF\x02"
-# bytes to be left free: a file system that is full to the brim is another one
+# bytes to leave free: a full file system performs differently
 SPARE = 64 << 20
 
 
 class Place(NamedTuple):
-    """Place of the targets. `sector` is the unit in which dynamo will count, `block` the device's logical block."""
+    """The place of the targets; `sector` is the unit in which dynamo counts, `block` the device's logical block."""
 
     sector: int
     block: int
@@ -63,7 +63,7 @@ def device_place(path: str) -> Place:
         status = Path(path).stat()
         if not stat.S_ISBLK(status.st_mode):
             raise DynamoError("host", f"{path} is not a block device")
-        # Fails where it is mounted or part of something
+        # Fails if the device is mounted or a member of something.
         handle = os.open(path, os.O_RDONLY | os.O_EXCL)
     except OSError as error:
         raise DynamoError(
@@ -78,7 +78,7 @@ def device_place(path: str) -> Place:
 
 
 def _block(number: str) -> int:
-    """The logical block of a device; of a partition, that of its disk. 512 where nobody says."""
+    """Logical block size of a device, for a partition that of its disk; 512 if unknown."""
     base = Path("/sys/dev/block") / number
     for path in (base / "queue", base / ".." / "queue"):
         try:
@@ -89,12 +89,12 @@ def _block(number: str) -> int:
 
 
 def read_diskstats(devices: Sequence[str]) -> Dict[str, List[int]]:
-    """Counts of the kernel so far: [reads, bytes read, writes, bytes written] of each device that it knows."""
+    """The kernel's counts so far: [reads, bytes read, writes, bytes written] of each device."""
     return parse_diskstats(_read_lines("/proc/diskstats"), devices)
 
 
 def parse_diskstats(lines: Sequence[str], devices: Sequence[str]) -> Dict[str, List[int]]:
-    """The same of the lines of any /proc/diskstats."""
+    """Parse the counts of each device from the lines of any /proc/diskstats."""
     counts: Dict[str, List[int]] = {}
     for words in map(str.split, lines):
         number = ":".join(words[:2])
@@ -119,7 +119,7 @@ def first_cpus(most: int) -> str:
 
 
 def own_name_resolves() -> bool:
-    """dynamo ends at once where it does not, whatever its options."""
+    """True if the host's own name resolves; otherwise dynamo ends at once, whatever its options."""
     try:
         socket.gethostbyname(socket.gethostname())
     except OSError:
@@ -158,14 +158,14 @@ def missing_libraries_message(path: str, libraries: Sequence[str]) -> str:
 
 
 def missing_libraries(path: str) -> List[str]:
-    """Shared libraries that the program needs and we cannot give it; nothing where nobody can tell."""
+    """Shared libraries that the program needs and we cannot provide; none if that is unknown."""
     return [
         name for name in _unresolved_libraries(path) if name != LIBAIO or not _renamed_libaio(path)
     ]
 
 
 def renamed_libaio(path: str) -> str:
-    """The libaio that this program needs and only knows by another name; "" where it finds its own."""
+    """Path of the libaio that the program needs under another name; "" if it finds its own."""
     return _renamed_libaio(path) if LIBAIO in _unresolved_libraries(path) else ""
 
 

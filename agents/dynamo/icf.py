@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """IOmeter's configuration files (.icf): read into workloads of tools/dynamo.py, and written for IOmeter's own GUI.
 
-`parse` gives what the file says (icf_model.Config), `read` what we make of it, `write` the file of a Config. Pure.
+`parse` returns the content of the file (icf_model.Config), `read` our workloads, `write` the file of a Config. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agents.dynamo.icf_format import Config, Cycle, Manager, Worker
 from agents.dynamo.messages import AccessLine, AccessSpec
 from agents.dynamo.wire import DynamoError
 
-# bytes of a sector: of a disk or a Windows volume; of a file system that Linux's dynamo reports
+# bytes of a sector: of a disk or a Windows volume, and of a file system as reported by Linux's dynamo
 SECTOR, BLOCK = (
     512,
     4096,
@@ -39,17 +39,17 @@ CYCLES = {
 
 @dataclass(frozen=True)
 class Workload:
-    """`options` are those of tools/dynamo.py that the file speaks of; `sweep` has lists of them, as IOmeter cycles."""
+    """A workload: `options` are those of tools/dynamo.py that the file sets, `sweep` lists that IOmeter cycles."""
 
     name: str
     options: Mapping[str, Any]
     sweep: Mapping[str, Sequence[int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    # why it cannot be run
+    # reason why it cannot be run
     trouble: str = ""
     # the file's Test Description
     description: str = ""
-    # Where the file says it, from 1; the settings that all share stand elsewhere. 0: of no file.
+    # its line in the file, from 1 (shared settings stand elsewhere); 0: not from a file
     first: int = field(default=0, compare=False)
     last: int = field(default=0, compare=False)
 
@@ -62,7 +62,7 @@ def looks_like_icf(text: str) -> bool:
 
 
 def parse_icf(text: str) -> Config:
-    """Raises ParseError with line and text."""
+    """Parse the file. Raises ParseError with line and text."""
     if not looks_like_icf(text):
         raise ParseError("not an IOmeter configuration file: it begins with 'Version 1.1.0'")
     return icf_format.parse_config(text)
@@ -87,7 +87,7 @@ def read_workloads(text: str) -> list[Workload]:
 
 @dataclass(frozen=True)
 class _Test:
-    """One of IOmeter's tests: its specification, and the workers that run it. No workers: of no manager."""
+    """A test of IOmeter: its specification and the workers that run it; none if it belongs to no manager."""
 
     spec: str
     workers: tuple[Worker, ...]
@@ -99,7 +99,7 @@ def _tests(config: Config) -> list[_Test]:
     tests: dict[_Test, None] = {}
     for number in range(max((len(worker.specs) for worker in workers), default=0)):
         specs_of = [(w, w.specs[number]) for w in workers if number < len(w.specs)]
-        # IOmeter runs no worker that is idle or has no target
+        # IOmeter runs no worker that is idle or has no target.
         busy = [pair for pair in specs_of if pair[1] != IDLE]
         busy = [pair for pair in busy if pair[0].targets] or busy
         names = list(dict.fromkeys(name for _, name in busy))
@@ -125,7 +125,7 @@ def write_icf(config: Config) -> str:
 
 
 def build_config(workloads: Sequence[Workload], directory: str = "/mnt [ext4]") -> Config:
-    """The file for workloads that differ in their access only; the first one says everything else."""
+    """The file for workloads that differ only in their access; everything else is taken from the first."""
     for workload in workloads:
         _check_expressible(workload)
     first = workloads[0].options
@@ -164,14 +164,14 @@ def spec_name(workload: str) -> str:
 
 
 def _sector(names: Sequence[str]) -> int:
-    """Bytes. dynamo counts in what it reports itself: "/data [ext4]" in blocks of its file system."""
+    """Bytes of the unit in which dynamo counts: for "/data [ext4]" the block of that file system."""
     return (
         BLOCK if names and all(name.startswith("/") and " [" in name for name in names) else SECTOR
     )
 
 
 def _check_expressible(workload: Workload) -> None:
-    """Raises ParseError where the file would say something else than the workload."""
+    """Raise ParseError if the format cannot express the workload."""
     swept = sorted(set(workload.sweep) - {"outstanding_ios"})
     if swept:
         raise ParseError(f"a sweep over {swept[0]}: create one workload for each value")
@@ -182,7 +182,7 @@ def _check_expressible(workload: Workload) -> None:
 
 
 def _cycle(values: list[int]) -> Cycle:
-    """Cycle by which IOmeter counts through these values. Raises ParseError where there is none."""
+    """The cycle with which IOmeter counts through these values. Raises ParseError if there is none."""
     if not values:
         return Cycle()
     if len(values) == 1:
@@ -212,7 +212,7 @@ def _cycle_values(cycle: Cycle) -> Iterator[int]:
 
 
 def _next_value(cycle: Cycle, at: int) -> int:
-    """Next value. IOmeter steps by sums where the factor is 1."""
+    """The next value. IOmeter adds if the factor is 1."""
     factors = cycle.kind == "EXPONENTIAL" and cycle.step != 1
     return at * cycle.step if factors else at + cycle.step
 
@@ -224,7 +224,7 @@ def _workers(config: Config) -> list[Worker]:
 def _representative_worker(
     config: Config, workers_of_test: Sequence[Worker]
 ) -> tuple[Worker, int, list[str]]:
-    """The one that stands for all, how many there are, and what gets lost by that."""
+    """The worker that represents all, their number, and a note on what is lost by that."""
     notes = []
     if any(not w.disk for manager in config.managers for w in manager.workers):
         notes.append("network workers are left out")
@@ -271,7 +271,7 @@ def _shared_options(
 
 
 def _own_targets(workers: Sequence[Worker]) -> bool:
-    """Has each worker targets that no other has?"""
+    """True if each worker has targets that no other has."""
     every = [name for worker in workers for name in worker.targets]
     return len(workers) > 1 and bool(every) and len(set(every)) == len(every)
 
@@ -312,7 +312,7 @@ def _swept_options(
 
 
 def _active_counts(cycle: Cycle, count: int) -> list[int]:
-    """Numbers of workers or targets that IOmeter runs, of `count`: a step beyond the last runs all of them once."""
+    """Numbers of workers or targets, out of `count`, that IOmeter runs; a step beyond the last runs all once."""
     values = list(_cycle_values(replace(cycle, end=count)))
     if not values or values[-1] < count:
         further = _next_value(cycle, values[-1]) if values else cycle.start
@@ -367,7 +367,7 @@ def _build_workload(config: Config, number: int, test: _Test) -> Workload:
 
 
 def _access_options(spec: AccessSpec) -> dict[str, int | tuple[str, ...]]:
-    """The three plain options where they say it all, so that they can be swept."""
+    """The three plain options if they express the access fully, so that they can be swept."""
     line = spec.lines[0] if len(spec.lines) == 1 else None
     if line is not None and line == _plain_line(line.size, line.reads, line.random):
         return {"block_size": line.size, "read_percent": line.reads, "random_percent": line.random}

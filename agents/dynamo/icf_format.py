@@ -74,7 +74,7 @@ Line = tuple[int, str, str]
 
 
 def parse_config(text: str) -> Config:
-    """Raises ParseError with line and text."""
+    """Parse the file. Raises ParseError with line and text."""
     reader = _Reader()
     for number, key, data in _keyed_lines(text):
         try:
@@ -99,7 +99,7 @@ def _keyed_lines(text: str) -> Iterator[Line]:
 
 
 def _parse_numbers(data: str, least: int) -> list[int]:
-    """The first `least` columns. Raises ValueError where one is no number."""
+    """Parse the first `least` columns. Raises ValueError if one is no number."""
     words = re.split(r"[,\s]+", data)[:least]
     if len(words) < least or not all(map(NUMBER.fullmatch, words)):
         raise ValueError(data)
@@ -107,7 +107,7 @@ def _parse_numbers(data: str, least: int) -> list[int]:
 
 
 def _parse_switch(word: str) -> bool:
-    """Raises ValueError for what IOmeter does not write."""
+    """Parse a switch. Raises ValueError for text that IOmeter does not write."""
     if word.upper() not in SWITCHES:
         raise ValueError(word)
     return SWITCHES[word.upper()]
@@ -258,7 +258,7 @@ OUTSTANDING = (
 )
 # columns of a section's heading
 WIDE = 80
-# What IOmeter shows while it runs: it reads this section, and we have no use for it.
+# The displays of a running IOmeter: IOmeter reads this section, but we do not use it.
 CHARTS = (
     "Total I/Os per Second",
     "Total MBs per Second (Decimal)",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """dynamo's files, laid out by us: it finds them ready and never makes one itself. Runs on the host.
 
-On xfs its own preparation is wrong and says that all is well: it appends 16 direct writes at once, the place of each is
-taken before the ones before it have ended, and 16 land on one: a sixteenth of the file is there. Ours write one after
-another, so that a file is never longer than what was written of it.
+On xfs dynamo's own preparation fails silently: it appends 16 direct writes at once, each gets its offset before the
+earlier ones have ended, and all 16 land on the same place, so that only a sixteenth of the file exists. We write one
+after another, so that a file is never longer than what was written to it.
 """
 
 import contextlib
@@ -17,14 +17,14 @@ from typing import Callable, Sequence
 from agents.dynamo.areas import Area
 from agents.dynamo.wire import DynamoError
 
-# bytes of a write: a slow disk's second, so that nobody waits long who stops us
+# bytes of a write: a second of a slow disk, so that a stop takes effect soon
 PIECE = 4 << 20
-# bytes that are there, and all that are to be; raises DynamoError to end it
+# called with the bytes written and the total; raises DynamoError to stop
 Watch = Callable[[int, int], None]
 
 
 def lay_out(unready: Sequence[Area], pattern: int, watch: Watch) -> None:
-    """Makes directories and files. Raises DynamoError; what is half made then is the caller's to remove."""
+    """Make directories and files. Raises DynamoError; the caller then removes what is incomplete."""
     total, finished = sum(area.size for area in unready), 0
     for area in unready:
         before = finished
@@ -47,7 +47,7 @@ def lay_out(unready: Sequence[Area], pattern: int, watch: Watch) -> None:
 
 def _write_file(area: Area, pattern: int, report: Callable[[int], None]) -> None:
     handle = _create_file(area.file)
-    # a page of its own is aligned as direct I/O needs it
+    # A page of its own has the alignment that direct I/O needs.
     with contextlib.closing(mmap.mmap(-1, PIECE)) as buffer:
         try:
             written = 0
@@ -58,7 +58,7 @@ def _write_file(area: Area, pattern: int, report: Callable[[int], None]) -> None
                 with memoryview(buffer) as whole, whole[:count] as piece:
                     written += _write_piece(handle, piece)
             os.fsync(handle)
-            # where nothing was direct
+            # in case the writes were not direct
             os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(handle)
@@ -66,32 +66,32 @@ def _write_file(area: Area, pattern: int, report: Callable[[int], None]) -> None
 
 
 def _create_file(path: Path) -> int:
-    """Past the page cache, where the file system can."""
+    """Open the file past the page cache, if the file system supports that."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
         return os.open(str(path), flags | os.O_DIRECT, 0o600)
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    # some say no only when it is there
+    # Some file systems refuse only once the file exists.
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
     return os.open(str(path), flags, 0o600)
 
 
 def _write_piece(handle: int, piece: memoryview) -> int:
-    """Bytes written."""
+    """Write a piece; return the number of bytes written."""
     try:
         written = os.write(handle, piece)
     except OSError as error:
         flags = fcntl.fcntl(handle, fcntl.F_GETFL)
         if error.errno != errno.EINVAL or not flags & os.O_DIRECT:
             raise
-        # the end of a file that is no whole block, or what follows a write cut short
+        # The end of a file is no whole block, or a short write came before.
         fcntl.fcntl(handle, fcntl.F_SETFL, flags & ~os.O_DIRECT)
         written = os.write(handle, piece)
     if not fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_DIRECT:
-        # else memory fills, and who stops us waits until it is empty again
+        # Otherwise memory fills, and a stop has to wait until it is written out.
         os.fdatasync(handle)
     return written
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sockets of one dynamo: it logs in to us, we connect back to it. Runs on the host.
 
-Consoles (console.py) say what to send and when; this only moves bytes and looks at the clock. `Talk` knows streams;
-`Link` has those of a dynamo on this machine.
+Consoles (console.py) decide what to send and when; this only moves bytes and reads the clock. `Transport` works on any
+streams; `Link` has those of a dynamo on this machine.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ T = TypeVar("T", bound="Transport")
 
 
 class StopSignal:
-    """That somebody stops the session, as something that can be waited for."""
+    """A request to stop the session, on which one can wait."""
 
     def __init__(self) -> None:
         self.stopped = False
@@ -51,7 +51,7 @@ Watched = Union[socket.socket, StopSignal]
 
 
 class Stopper(StopSignal):
-    """Rung by TERM and INT."""
+    """The stop signal that TERM and INT set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,14 +73,14 @@ class Stopper(StopSignal):
 
 
 class Transport:
-    """Both connections. `event(event, now)` gets what consoles tell, and answers a Paused ("": all right).
+    """Both connections. `event(event, now)` gets the consoles' events, and returns the error for a Paused ("": none).
 
-    `idle(now)` is called about each second while there is a session; what it returns ends the session.
+    `idle(now)` is called about once a second during a session; a text that it returns ends the session.
     """
 
     # Seconds that a stopped session gets; then the stream is closed (runner.sh kills after 5)
     ENDING = 3.0
-    # s for a whole login (0.85 MiB); who says nothing does not keep ours waiting
+    # s for a whole login (0.85 MiB), so that a silent client does not keep our dynamo waiting
     GREETING = 5.0
 
     def __init__(
@@ -110,7 +110,7 @@ class Transport:
         self._hang_up()
 
     def log_in(self, name: str, ended: Callable[[], bool]) -> ManagerInfo:
-        """Waits for our dynamo, and connects back to it. `ended`: whether it is gone. Raises DynamoError."""
+        """Wait for our dynamo, and connect back to it. `ended` is true once it is gone. Raises DynamoError."""
         until = clock() + LOGGING_IN
         while True:
             try:
@@ -119,13 +119,13 @@ class Transport:
             except DynamoError as error:
                 if error.kind not in FOREIGN_KINDS:
                     raise
-                # somebody else's connection; ours may still come
+                # Somebody else's connection; ours may still come.
                 self._hang_up()
         self.switch_to_control(self._connect_back(info, ended))
         return info
 
     def receive_login(self, stream: socket.socket, name: str = "") -> ManagerInfo:
-        """The login connection. Raises DynamoError; of one that is not ours its kind is in STRANGE."""
+        """Run the login connection. Raises DynamoError, with a kind in STRANGE if the dynamo is not ours."""
         self._stream, self._channel = stream, LOGIN
         try:
             info = self._run_console(Console(script.login(name, self.GREETING)))
@@ -151,7 +151,7 @@ class Transport:
         raise NotImplementedError
 
     def _run_console(self, console: Console) -> object:
-        """Runs a console on the stream to its end."""
+        """Run a console on the stream to its end."""
         self._why = ""
         ends: Optional[float] = None
         now = looked = clock()
@@ -212,7 +212,7 @@ class Transport:
                 continue
             trouble = self._tell(event, now)
             if isinstance(event, Paused):
-                # what it asked for took its time
+                # The request of the event took its time.
                 now = clock()
                 self._take_turn(console, console.resume(now, trouble), now)
 
@@ -224,7 +224,7 @@ class Transport:
 
 
 class Link(Transport):
-    """Listens from the beginning, for a dynamo on this machine."""
+    """The sockets for a dynamo on this machine; it listens from the beginning."""
 
     def __init__(
         self,
@@ -275,7 +275,7 @@ def set_socket_options(stream: socket.socket) -> socket.socket:
     stream.settimeout(30.0)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # A machine that lost its power says nothing; by itself the kernel would ask it after two hours.
+    # A machine that lost its power sends nothing; by default the kernel would probe it only after two hours.
     for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4)):
         if hasattr(socket, name):
             stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

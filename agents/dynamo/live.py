@@ -10,16 +10,16 @@ from agents.dynamo.calibrate import Poll, calibrate_rate
 from agents.dynamo.script import Phase, ResultsReported
 from agents.dynamo.wire import DynamoError
 
-# the last lines alone
+# only the last lines
 NOW = "now.json"
-# Of them: the sampler's ticks and ours are not in step, and no second is to be passed over
+# number of these lines: the sampler's ticks and ours are not in step, and no second may be missed
 RECENT_LINES = 3
-# s between two lines of a layout that goes on
+# s between two lines during a file layout
 LAYOUT_INTERVAL_S = 1.0
 
 
 class Live:
-    """Writes what happens. `updates.ticks` is to be set once dynamo has said it."""
+    """Writes the live figures. Set `updates.ticks` once dynamo has reported it."""
 
     def __init__(self, path: Path, began: float) -> None:
         self.updates = Updates()
@@ -38,7 +38,7 @@ class Live:
             self._write_line(now, self.updates.update_figures(event))
 
     def laid_out(self, written: int, total: int, now: float) -> None:
-        """Called after each piece of a file."""
+        """Record the progress after each piece of a file."""
         if written == total or now >= self._said + LAYOUT_INTERVAL_S:
             self._said = now
             self._write_line(now, {"done": written / total})
@@ -49,25 +49,25 @@ class Live:
         with self._path.open("a") as file:
             file.write(line)
         self._last = [*self._last, line][-RECENT_LINES:]
-        # the sampler reads this one, at each of its ticks
+        # The sampler reads this file at each of its ticks.
         half = self._path.with_name(NOW + ".part")
         half.write_text("".join(self._last))
         half.replace(self._path.with_name(NOW))
 
 
 class Updates:
-    """Figures of each update. `ticks`: what dynamo says one second has; where that is wrong, as was seen meanwhile."""
+    """Figures of each update. `ticks` per second as dynamo reports them or, if that is wrong, as measured meanwhile."""
 
     def __init__(self, ticks: float = 0.0) -> None:
         self.ticks = ticks
         self._first: Optional[Poll] = None
 
     def reset(self) -> None:
-        """Another phase: what was seen before is forgotten."""
+        """Forget earlier updates, as another phase begins."""
         self._first = None
 
     def update_figures(self, event: ResultsReported) -> Dict[str, object]:
-        """{} where they make no sense: the transcript has them, this is only a look."""
+        """The figures since the last update; {} if they make no sense, as the transcript has the real ones."""
         try:
             workers = [
                 results.decode_worker_results(raw, targets, self.ticks)

@@ -13,11 +13,11 @@ from agents.dynamo.wire import (
     pad_message,
 )
 
-# a directory: I/O goes to iobw.tst in it
+# a directory, with the test file iobw.tst in it
 LOGICAL = 0x8A000000
 # a raw block device
 PHYSICAL = 0x8C000000
-# the original console sets it in what it sends
+# The original console sets this flag in what it sends.
 ACTIVE = 0x40000000
 TCP_MASK = 0x80088000
 TARGET_BYTES, MAX_TARGETS = 434, 2048
@@ -32,7 +32,7 @@ _INFO_BYTES = 146
 
 
 class ManagerInfo(NamedTuple):
-    """A login: who dynamo is, and where it listens. `ticks` per second is what it believes; often wrong."""
+    """A login: dynamo's identity and port. Its own `ticks` per second are often wrong."""
 
     size: int
     version: str
@@ -52,7 +52,7 @@ def decode_manager_info(raw: bytes) -> ManagerInfo:
 
 
 class Disk(NamedTuple):
-    """Sizes count sectors of `sector_size`; dynamo reports, and finds out again, ready and sector_size itself."""
+    """A disk; sizes count sectors of `sector_size`. dynamo determines `ready` and `sector_size` itself."""
 
     has_partitions: int = 0
     not_mounted: int = 0
@@ -63,7 +63,7 @@ class Disk(NamedTuple):
 
 
 class Tcp(NamedTuple):
-    """A network target; we only read them."""
+    """A network target, which we only read."""
 
     local_port: int
     remote_address: str
@@ -111,7 +111,7 @@ class Target(NamedTuple):
 
 
 def decode_targets(raw: bytes) -> Tuple[Target, ...]:
-    """The valid targets of a data message; what stands behind them is old memory."""
+    """The valid targets of a data message; the rest of it is old memory."""
     _check_length(raw, DATA_HEADER.size, "targets")
     _, count = DATA_HEADER.unpack_from(raw, 0)
     if not 0 <= count <= MAX_TARGETS:
@@ -173,7 +173,7 @@ class AccessLine(NamedTuple):
 
 
 class AccessSpec(NamedTuple):
-    """A mix of accesses. Without lines it is the idle one: its worker does nothing and reports nothing."""
+    """A mix of accesses. Without lines it is idle: its worker does nothing and reports nothing."""
 
     name: str
     lines: Tuple[AccessLine, ...]

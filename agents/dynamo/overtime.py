@@ -10,7 +10,7 @@ from agents.dynamo.figures import Figures
 
 
 def update_series(test: Measured) -> list[Series]:
-    """Times are seconds since recording began; [] where there was no update."""
+    """The series of a test; times are seconds since recording began. [] without updates."""
     whole: list[Figures] = []
     times: list[float] = []
     for update in test.updates:

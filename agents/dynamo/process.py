@@ -14,14 +14,14 @@ from typing import Callable, List, Optional, Sequence
 from agents.dynamo import hostfacts
 from agents.dynamo.wire import DynamoError
 
-# what it prints
+# the file with its output
 LOG = "dynamo.log"
-# a directory: libaio under the name that dynamo knows
+# a directory with libaio under the name that dynamo expects
 LIBRARIES = "libraries"
-# dynamo's tables overrun with more
+# With more, dynamo's tables overflow.
 MAX_CPUS = 64
 PR_SET_PDEATHSIG = 1
-# A name space of its own, so that neither the shorter CPU list nor the name is seen outside.
+# A name space of its own, so that the shorter CPU list and the name are not visible outside.
 PRIVATE = """
 mount --make-rprivate / || exit 1
 [ -z "$1" ] || mount --bind "$1" /proc/cpuinfo || exit 1
@@ -29,7 +29,7 @@ mount --make-rprivate / || exit 1
 shift 2
 exec "$@"
 """
-# What it says on every good run: how lines begin, and how those begin that have a name of ours before it.
+# Output of every good run: beginnings of lines, and beginnings that follow a name of ours.
 NOISE = (
     "Dynamo version",
     "*** Grunt thread exiting with",
@@ -75,7 +75,7 @@ NOISE = (
     "Removing ",
     "Ending execution",
     "Excluding the following",
-    # the console hung up, and says why
+    # The console closed the connection and reports the reason.
     "Error receiving message",
 )
 USUAL = re.compile(
@@ -84,7 +84,7 @@ USUAL = re.compile(
 
 
 def wrap_command(argv: Sequence[str], work: Path) -> List[str]:
-    """The command, in a private name space where dynamo could not run on this host as it is."""
+    """The command, in a private name space if dynamo could not run directly on this host."""
     many, nameless = hostfacts.cpus() > MAX_CPUS, not hostfacts.own_name_resolves()
     if not many and not nameless:
         return list(argv)
@@ -113,10 +113,10 @@ def private_command(argv: Sequence[str], cpuinfo: str, nameless: bool) -> List[s
 
 
 class DynamoProcess:
-    """The running program. `say` is what it printed, for error messages."""
+    """The running program, with its output for error messages."""
 
     def __init__(self, argv: Sequence[str], work: Path, directories: Sequence[str]) -> None:
-        # A report of targets would touch every file system and open every disk: let it see only ours.
+        # A report of targets would touch every file system and open every disk: show dynamo only ours.
         table = work / "mnttab"
         table.write_text("".join(f"none {name} ext4 rw 0 0\n" for name in directories))
         env = dict(os.environ, LC_ALL="C", MNTTAB=str(table))
@@ -151,7 +151,7 @@ class DynamoProcess:
         return self._process.poll() is not None
 
     def last_words(self) -> str:
-        """Its last words, without what it says on every good run; all of them only when it has ended."""
+        """The end of its output, without the lines of every good run; complete only after it has ended."""
         text = self.log.read_bytes()[-4000:].decode("utf-8", "replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         words = [line for line in lines if not (line.startswith(NOISE) or USUAL.match(line))]
@@ -162,18 +162,18 @@ class DynamoProcess:
         return (f"; dynamo printed: {' / '.join(words[-3:])}" if words else "") + crashed
 
     def printed_version(self) -> str:
-        """The line it prints when it starts; "" where it did not."""
+        """The line that it prints when it starts; "" if it did not."""
         text = self.log.read_bytes()[:4000].decode("utf-8", "replace")
         return next((line.strip() for line in text.splitlines() if "ynamo version" in line), "")
 
     def wait_or_kill(self, patience: float) -> None:
-        """Waits for it, then ends its process group. Harmless when repeated."""
+        """Wait for it, then end its process group. Harmless if repeated."""
         until = time.monotonic() + patience
         while not self.has_ended and time.monotonic() < until:
             time.sleep(0.05)
         if not self.has_ended:
             self._killed = True
-            # it ended this moment
+            # It ended just now.
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

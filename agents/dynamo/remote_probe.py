@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host without Python 3.6 as the console must know it: what hostfacts and areas look at, asked with a shell.
+"""Facts of a host without Python 3.6: the data of hostfacts and areas, read with a shell.
 
-Each question is one POSIX sh script with its arguments beside it; answers are NAME=VALUE lines.
+Each query is one POSIX sh script with separate arguments; answers are NAME=VALUE lines.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ done
 NEW_FILE_SCRIPT = (
     'mkdir -p -m 700 -- "$1" && rm -f -- "$1/iobw.tst" && umask 077 && : >"$1/iobw.tst"'
 )
-# A directory, so many bytes more of its file, and in octal what each is ("": random). One write at a time, past the
-# page cache where the file system can; a pipe gives pieces of any length, which fullblock makes whole.
+# Arguments: a directory, the number of bytes to append to its file, and the value of each in octal ("": random). It
+# does one write at a time, past the page cache if the file system can. fullblock completes the short pieces of a pipe.
 APPEND_SCRIPT = r"""
 file=$1/iobw.tst
 bytes() { if [ "$2" ]; then head -c "$1" /dev/zero | tr '\000' "\\$2"; else head -c "$1" /dev/urandom; fi; }
@@ -93,7 +93,7 @@ bytes "$2" "$3" | dd of="$file" bs=1M iflag=fullblock oflag=append,direct conv=n
 truncate -s "$before" -- "$file" &&
 bytes "$2" "$3" | dd of="$file" bs=1M iflag=fullblock oflag=append conv=notrunc,fsync
 """
-# Their arguments: directories.
+# Arguments: directories.
 DELETE_DIRECTORIES_SCRIPT = """
 for place in "$@"; do rm -f -- "$place/iobw.tst" || exit 1; rmdir -- "$place" 2>/dev/null || :; done
 """
@@ -101,13 +101,13 @@ DELETE_FILES_SCRIPT = 'for place in "$@"; do rm -f -- "$place/iobw.tst" || exit 
 
 
 def has_python(tools: Mapping[str, str]) -> bool:
-    """True when the console can run beside dynamo. `tools`: program -> its version line (HostFacts.tools)."""
+    """True if the console can run beside dynamo. `tools`: program -> its version line (HostFacts.tools)."""
     version = NUMBER.search(tools.get("python3", ""))
     return bool(version) and (int(version[1]), int(version[2])) >= OLDEST if version else False
 
 
 class RemoteArea(Area):
-    """One whose file was looked at over there."""
+    """An area whose file was inspected on the host."""
 
     sizes: Mapping[str, int] = {}
 
@@ -117,7 +117,7 @@ class RemoteArea(Area):
 
 @dataclass(frozen=True)
 class RemoteHost:
-    """A host, and who runs commands there."""
+    """A host, and the shell that runs commands there."""
 
     shell: Shell
     root: bool = True
@@ -145,7 +145,7 @@ class RemoteHost:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """Findings of `look`, ready to make a test of."""
+    """The result of probing a host, from which a test can be built."""
 
     binary: str
     sha256: str
@@ -154,7 +154,7 @@ class ProbeResult:
     aio: int
     place: Place
     areas: tuple[Area, ...]
-    # directories that were there before
+    # directories that existed before
     existed: tuple[str, ...]
 
     @property
@@ -163,7 +163,7 @@ class ProbeResult:
 
 
 def probe_host(far: RemoteHost, settings: TestSettings) -> ProbeResult:
-    """Everything that the console beside dynamo would look at. Raises DynamoError or AgentError."""
+    """Read everything that the console beside dynamo would check. Raises DynamoError or AgentError."""
     count = settings.targets * (settings.workers if settings.own else 1)
     is_uploaded = settings.binary.startswith("./")
     where = ("mount", settings.mount.rstrip("/")) if settings.mount else ("volume", settings.volume)
@@ -232,7 +232,7 @@ def _directory_place(far: RemoteHost, reported: Mapping[str, str], settings: Tes
 
 
 def _device_place(reported: Mapping[str, str], settings: TestSettings) -> Place:
-    """That nobody else uses it the guard has seen; a shell cannot ask the kernel for it alone."""
+    """The place of a device. A shell cannot open it exclusively, but the guard has checked that nobody uses it."""
     if "size" not in reported:
         raise DynamoError("host", f"{settings.volume} is not a block device")
     block = _reported_number(reported, "block")
@@ -241,7 +241,7 @@ def _device_place(reported: Mapping[str, str], settings: TestSettings) -> Place:
 
 
 def lay_out(far: RemoteHost, looked: ProbeResult, pattern: int, watch: Watch) -> None:
-    """Lay out the files as layout.py does beside dynamo. Between two commands, of some seconds, it can be stopped."""
+    """Lay out the files as layout.py does beside dynamo. It can be stopped between commands of some seconds each."""
     total, written, piece = sum(area.size for area in looked.unready), 0, FIRST_PIECE
     for area in looked.unready:
         far.run_script(NEW_FILE_SCRIPT, area.path)
@@ -258,7 +258,7 @@ def lay_out(far: RemoteHost, looked: ProbeResult, pattern: int, watch: Watch) ->
 
 
 def remove_files(far: RemoteHost, looked: ProbeResult, targets: Sequence[Area]) -> None:
-    """Removes the files of `found`, and the directories that were not there before."""
+    """Remove the files of the targets, and the directories that did not exist before."""
     paths = [area.path for area in targets if not area.raw]
     far.run_script(DELETE_FILES_SCRIPT, *(path for path in paths if path in looked.existed))
     far.run_script(
@@ -267,7 +267,7 @@ def remove_files(far: RemoteHost, looked: ProbeResult, targets: Sequence[Area]) 
 
 
 def layout_error(far: RemoteHost, settings: TestSettings) -> str:
-    """First file that is not as dynamo needs it, or the failed look, in words; "" is right."""
+    """A message about the first file that dynamo cannot use or a failed check; "" if all are right."""
     try:
         targets = current_areas(far, settings)
     except (AgentError, DynamoError) as error:
@@ -276,7 +276,7 @@ def layout_error(far: RemoteHost, settings: TestSettings) -> str:
 
 
 def current_areas(far: RemoteHost, settings: TestSettings) -> list[Area]:
-    """The areas as they are now, without asking whether there is room for more."""
+    """The present state of the areas, without a check for free space."""
     count = settings.targets * (settings.workers if settings.own else 1)
     if not settings.mount:
         return []
@@ -294,7 +294,7 @@ def current_areas(far: RemoteHost, settings: TestSettings) -> list[Area]:
 
 
 def read_disk_counts(far: RemoteHost, device: str) -> tuple[float | None, dict[str, list[int]]]:
-    """Seconds of the host's own clock (to 10 ms; None: unknown), and its kernel's counts of the device until then."""
+    """Seconds of the host's clock (to 10 ms; None: unknown), and its kernel's counts of the device at that time."""
     ran = far.shell.run(("cat", "/proc/uptime", "/proc/diskstats"), root=far.root)
     lines = ran.stdout.decode("utf-8", "replace").splitlines()
     uptime = UPTIME.match(lines[0]) if lines else None
@@ -302,5 +302,5 @@ def read_disk_counts(far: RemoteHost, device: str) -> tuple[float | None, dict[s
 
 
 def build_trial(settings: TestSettings, looked: ProbeResult) -> specs.Trial:
-    """Checked. Raises DynamoError."""
+    """Build and check the test. Raises DynamoError."""
     return areas.build_trial(settings, looked.place, looked.areas, looked.aio)

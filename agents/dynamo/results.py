@@ -23,12 +23,12 @@ _CPU = struct.Struct("<6d")
 _TCP = struct.Struct("<di")
 _INTERFACE = struct.Struct("<3d")
 _WORKER = struct.Struct("<QQi")
-# an I/O that takes longer is in no bin
+# A longer I/O is in no bin.
 TEN_SECONDS = 10.0
 
 
 class Cpu(NamedTuple):
-    """Percent of one CPU over the recorded time; interrupts per second are the machine's, in CPU 0 only."""
+    """Load of one CPU in percent over the recorded time. CPU 0 alone has the machine's interrupts per second."""
 
     total: float
     user: float
@@ -45,7 +45,7 @@ class Interface(NamedTuple):
 
 
 class ManagerResults(NamedTuple):
-    """The whole machine. `cpu_count` may be any number where there are more than 64: `cpus` has what is usable."""
+    """Results of the machine. With more than 64 CPUs, `cpu_count` may be any number; `cpus` has the usable ones."""
 
     jiffies_first: int
     jiffies_last: int
@@ -59,7 +59,7 @@ def decode_manager_results(raw: bytes) -> ManagerResults:
     if len(raw) < 4648:
         raise DynamoError("protocol", f"manager results: {len(raw)} bytes of 4648")
     first, last, count = _MANAGER.unpack_from(raw, 8)
-    # more than 64 CPUs overrun dynamo's table
+    # More than 64 CPUs overflow dynamo's table.
     rows = count if 0 < count <= MAX_CPUS else 0
     cpus = tuple(Cpu(*map(_finite, _CPU.unpack_from(raw, 28 + 48 * c))) for c in range(rows))
     resent, interfaces = _TCP.unpack_from(raw, 3100)
@@ -72,12 +72,12 @@ def decode_manager_results(raw: bytes) -> ManagerResults:
 
 
 def _finite(value: float) -> float:
-    # an interval of no length divides by zero
+    # dynamo divides by zero for an interval of no length.
     return value if math.isfinite(value) else 0.0
 
 
 class RawResult(NamedTuple):
-    """One target of one worker. Latencies are clock ticks; `bins` is () where this dynamo keeps none (rc1)."""
+    """Results of one target of one worker. Latencies are clock ticks; `bins` is () for rc1, which has none."""
 
     bytes_read: int
     bytes_written: int
@@ -108,7 +108,7 @@ class RawResult(NamedTuple):
 
 
 class WorkerResults(NamedTuple):
-    """One active worker: its own time in ticks, and its targets in the order of SET_TARGETS."""
+    """Results of one active worker: its own time in ticks, and its targets in the order of SET_TARGETS."""
 
     first: int
     last: int
@@ -116,7 +116,7 @@ class WorkerResults(NamedTuple):
 
 
 def decode_worker_results(raw: bytes, expected: int, ticks: float) -> WorkerResults:
-    """`expected`: the targets that this worker was given; `ticks` per second, as dynamo believes.
+    """Decode a worker's results; it has `expected` targets, and dynamo's own rate is `ticks` per second.
 
     Raises DynamoError when the bytes fit neither layout.
     """
@@ -133,10 +133,10 @@ def decode_worker_results(raw: bytes, expected: int, ticks: float) -> WorkerResu
 
 
 def detect_stride(raw: bytes, count: int, ticks: float) -> int:
-    """Stride (bytes) of these results in one of two layouts; dynamo's login does not tell them apart.
+    """Stride (bytes) of these results, which have one of two layouts that dynamo's login does not distinguish.
 
-    Where there are bins they count every read and write. In rc1's layout that place holds the next target's counters,
-    so "all bins are zero" would not do for two targets.
+    Bins count every read and write. In rc1's layout that place holds the next target's counters, so "all bins are
+    zero" is not a sufficient test for two targets.
     """
     need = 28 + STRIDE * count
     wide = raw.ljust(need, b"\0")
@@ -153,10 +153,10 @@ def _bins_match(result: RawResult, ticks: float) -> bool:
     if min(result.bins) < 0 or not _is_plausible(result):
         return False
     if result.max_latency >= TEN_SECONDS * ticks:
-        # all bins may only be empty where every I/O took that long; else this is rc1, which has none
+        # Bins can all be empty only if every I/O took that long; otherwise this is rc1, which has none.
         waited = result.read_latency_sum + result.write_latency_sum
         return binned <= total and (binned > 0 or waited >= TEN_SECONDS * ticks * total)
-    # I/Os that end while the report is made may be counted on one side only
+    # I/Os that end while the report is made may be counted on one side only.
     return abs(total - binned) <= max(16, total // 100) and (binned > 0 or total == 0)
 
 

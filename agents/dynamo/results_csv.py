@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IOmeter's own results .csv, written of what dynamo measured and read of any version's. Pure: times are given.
+"""IOmeter's own results .csv, written from dynamo's measurements, read in any version.
 
-In DISK rows we write the disk's own raw times and bins, where IOmeter repeats those of its worker.
+Pure: times are arguments.
+
+In DISK rows we write the disk's own raw times and bins, whereas IOmeter repeats those of the worker.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from agents.dynamo.results import RawResult
 from agents.dynamo.summary import Part
 
 HEADER = re.compile(r"\s*'?Target Type([,;\t])\s*Target Name\1")
-# where members of a row differ
+# stands for members of a row that differ
 MIXED_VALUE = -1
 
 
@@ -35,7 +37,7 @@ class TimedTest:
 
 @dataclass(frozen=True)
 class Row:
-    """One line: its cells by the names of csv_columns.NAMES and BINS; empty cells are left out."""
+    """A line: its non-empty cells by the names in csv_columns.NAMES and BINS."""
 
     # from 1
     line: int
@@ -48,22 +50,22 @@ class Row:
 
 @dataclass(frozen=True)
 class Block:
-    """One step of a run: all rows below one heading."""
+    """A step of a run: all rows below one heading."""
 
-    # lines from 1: what belongs to it from here
+    # first line of the block, from 1
     first: int
     last: int
     rows: tuple[Row, ...]
     # comment -> data lines below
     facts: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    # the time stamp below it, and "aborted" where it was
+    # the time stamp below it, and "aborted" if it was aborted
     ended: tuple[str, ...] = ()
 
 
 def write_csv(
     timed_tests: Sequence[TimedTest], description: str = "", test_type: str = "NORMAL"
 ) -> str:
-    """The file. Raises DynamoError where a test cannot be trusted."""
+    """The text of the file. Raises DynamoError if a test cannot be trusted."""
     first = timed_tests[0].began if timed_tests else ""
     lines = [
         "'Test Type,Test Description",
@@ -73,7 +75,7 @@ def write_csv(
         "'Time Stamp",
         first,
     ]
-    # IOmeter has that space, too
+    # IOmeter writes that space, too.
     heading = "'" + ",".join((*NAMES, *BINS[:-1], f" {BINS[-1]}"))
     for timed in timed_tests:
         lines += _access_section(timed.test)
@@ -84,7 +86,7 @@ def write_csv(
 
 
 def _safe_text(name: str) -> str:
-    """Without what would end a cell, paint a terminal, or be a formula to a spreadsheet."""
+    """The text without characters that end a cell, control a terminal or begin a formula in a spreadsheet."""
     plain = re.sub(r"[,\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", " ", name)
     return f" {plain}" if plain.startswith(("=", "+", "-", "@")) else plain
 
@@ -230,7 +232,7 @@ def _machine_cells(test: Measured, whole: Figures) -> dict[str, str]:
 
 
 def parse_blocks(text: str) -> list[Block]:
-    """Every step in a text, of any version, whatever stands around. Never raises; rows are as they stand."""
+    """Every step in a text of any version, whatever surrounds it. Never raises; rows are not interpreted."""
     lines = text.split("\n")
     heads = [n for n, line in enumerate(lines) if HEADER.match(line)]
     blocks: list[Block] = []
@@ -318,7 +320,7 @@ def _end_of_block(lines: list[str], last: int) -> tuple[int, tuple[str, ...]]:
 
 
 def cell_number(row: Row, name: str) -> float | None:
-    """A cell; None where there is none. Raises ParseError for what is no plain number."""
+    """The number in a cell; None without one. Raises ParseError for anything but a plain number."""
     cell = row.cells.get(name, "")
     if not cell:
         return None

@@ -2,7 +2,7 @@
 """Steps of a console's session with one dynamo; console.py runs them. Runs on the host.
 
 Each function is a piece of a session, to be used as `yield from`. EXIT is never sent while I/O runs (dynamo would
-crash), and always after STOP was answered; where that cannot be, nothing is sent and the stream is to be closed.
+crash), and always after STOP was answered; if that is impossible, nothing is sent and the stream must be closed.
 """
 
 import math
@@ -18,11 +18,11 @@ from agents.dynamo.wire import ALL_WORKERS, MANAGER, DynamoError, Message
 SHORT, OPENING, STOPPING = 10.0, 30.0, 60.0
 # Seconds: REPORT_TARGETS tries every mount point and disk, some of which must spin up first
 LOOKING = 60.0
-# of the time that is recorded at most goes into updates
+# share of the recorded time that updates may take
 BUSY = 0.01
-# s more for each worker in a report
+# additional s for each worker in a report
 PER_WORKER = 0.1
-# Pause: the owner looks whether the files are there now, and whole
+# Pause: the owner checks that the files now exist and are complete
 CHECK_PREPARED = "prepared"
 # Pause: the owner reads the kernel's counters, however long it takes
 BEFORE_RECORDING = "before recording"
@@ -55,7 +55,10 @@ class Unclean(DynamoError):
 
 
 def login(name: str = "", timeout: float = 0.0) -> Generator[Step, Answer, ManagerInfo]:
-    """The login connection. Refuses another version, and (where `name` is said) another dynamo. Gives ManagerInfo."""
+    """Run the login connection; return the ManagerInfo.
+
+    Refuses another version and, if `name` is set, another dynamo.
+    """
     answer = yield Send("waiting for dynamo to log in", (), "MD", timeout)
     greeting, info = (
         wire.decode_message(answer.parts[0]),
@@ -84,7 +87,7 @@ def login(name: str = "", timeout: float = 0.0) -> Generator[Step, Answer, Manag
 
 
 def session(tests: Sequence[Trial], report: bool = False) -> Script:
-    """All of the control connection: each test, then EXIT. With `report`, first a Seen event.
+    """Run the whole control connection: each test, then EXIT. With `report`, first a TargetsReported event.
 
     A report makes dynamo touch every mounted file system and open every unmounted disk of that machine.
     """
@@ -101,7 +104,7 @@ def session(tests: Sequence[Trial], report: bool = False) -> Script:
 
 
 def lent_session(test: Trial) -> Script:
-    """One test of a dynamo that goes on afterwards: it forgets its workers, and logs in again."""
+    """Run one test of a dynamo that continues afterwards: it forgets its workers, and logs in again."""
     try:
         yield from run_tests([test])
     except Unclean:
@@ -181,7 +184,7 @@ def record_test(test: Trial, recording: List[bool]) -> Script:
     while test.poll and number * test.poll <= test.duration * (1 + 1e-9):
         yield Sleep(answer.sent_at + number * test.poll)
         came = yield from request_results(wire.REPORT_UPDATE, test.active)
-        # after a late or a long one, those that are past or too soon are left out
+        # After a late or long update, those that are overdue or due too soon are skipped.
         rested = came.sent_at + (came.times[-1] - came.sent_at) / BUSY - answer.sent_at
         number = max(number + 1, math.ceil(rested / test.poll - 1e-9))
     yield Sleep(answer.sent_at + test.duration)
@@ -194,7 +197,7 @@ def record_off() -> Script:
 
 
 def stop_io(recording: bool) -> Script:
-    """Brings all I/O to an end; answered when the last one has come back."""
+    """End all I/O; dynamo answers when the last one has completed."""
     if recording:
         yield from record_off()
     activity = "waiting for the outstanding I/Os to end (a disk or server may hang)"
@@ -202,13 +205,13 @@ def stop_io(recording: bool) -> Script:
 
 
 def exit_dynamo() -> Script:
-    """Ends dynamo. Only while no I/O runs."""
+    """End dynamo. Only allowed while no I/O runs."""
     yield Emit(Phase("exit"))
     yield Send("sending EXIT", (Message(wire.EXIT, MANAGER).encode(),))
 
 
 def reset_dynamo() -> Script:
-    """dynamo forgets its workers and logs in again, on the same port. Only while no I/O runs."""
+    """Have dynamo forget its workers and log in again on the same port. Only allowed while no I/O runs."""
     yield Send("sending RESET", (Message(wire.RESET, MANAGER).encode(),))
 
 
@@ -248,7 +251,7 @@ def set_targets(worker: int, targets: Sequence[Target]) -> Script:
 
 
 def prepare_files() -> Script:
-    """Lays out the files; takes as long as it takes, answered every 3 s at the earliest, and can be cancelled."""
+    """Have dynamo lay out the files, without a time limit. It checks every 3 s and can be cancelled."""
     yield Emit(Phase("prepare"))
     activity = "preparing the files"
     request = Message(wire.PREP_DISKS, ALL_WORKERS).encode()
@@ -268,11 +271,11 @@ def start_workers() -> Script:
 
 
 def begin_io(active: int) -> Script:
-    """I/O runs from here on."""
+    """Start the I/O."""
     activity = "opening the targets"
     reply = yield from _request(wire.BEGIN_IO, ALL_WORKERS, activity, OPENING)
     if reply.data != 1:
-        # with several workers some may have begun; with one EXIT was seen to be safe
+        # With several workers, some may have begun; with one, EXIT was seen to be safe.
         kind = DynamoError if active <= 1 else Unclean
         raise kind(
             "refused", f"{activity}: dynamo could not open one; is its directory still there?"

@@ -29,7 +29,7 @@ LONGEST_PATH = 70
 MAX_WORKERS = 128
 # AIO slots that each prepared target takes and never gives back
 PREPARING_SLOTS = 16
-# fs.aio-max-nr where nobody set it
+# default of fs.aio-max-nr
 AIO_SLOTS = 65536
 PATTERNS = {
     0: "one random byte repeated in each write (a compressing layer reduces it to almost nothing)",
@@ -48,7 +48,7 @@ SHORT = (
 
 
 class Trial(NamedTuple):
-    """One test. `prepare`: the targets that each worker lays out before; () where all are ready."""
+    """A test; `prepare` holds the targets that each worker first lays out, () if all are ready."""
 
     access: AccessSpec
     workers: Tuple[Tuple[Target, ...], ...]
@@ -90,7 +90,7 @@ def _digits(word: str) -> bool:
 
 
 def default_align(size: int) -> int:
-    """The size itself where it is a power of two, else 4096: aligned to what a disk likes, and said explicitly."""
+    """The size itself if it is a power of two, else 4096: an alignment that suits a disk, always explicit."""
     return size if size >= 512 and not size & (size - 1) else 4096
 
 
@@ -133,7 +133,7 @@ def _line_fault(line: AccessLine, block: int, area: int) -> str:
 
 
 def target_name(path: str, raw: bool) -> str:
-    """The path as it goes over the wire. Raises DynamoError when dynamo would read another one out of it."""
+    """The path as it goes over the wire. Raises DynamoError if dynamo would read it differently."""
     try:
         wire = path.encode("utf-8").decode("latin-1")
     except UnicodeEncodeError:
@@ -157,12 +157,12 @@ def file_system(name: str) -> str:
 
 
 def laid_out_short(name: str) -> bool:
-    """True when a file that dynamo prepares itself there is smaller than it says."""
+    """True if a file that dynamo itself prepares there is smaller than dynamo reports."""
     return file_system(name) == SHORT_ON
 
 
 def file_size_doubt(name: str) -> str:
-    """Note on each figure of a file whose size nobody but dynamo told; "" where it is to be believed."""
+    """Note on each figure of a file whose size only dynamo reports; "" if the size can be trusted."""
     kind = file_system(name)
     if kind == SHORT_ON:
         return f"not to be trusted: {name} is on XFS, where dynamo lays out only a sixteenth of its file"
@@ -189,7 +189,7 @@ def disk_target(
     start: int = 0,
     pattern: int = 1,
 ) -> Target:
-    """`sector`: the unit dynamo will count in there: statfs's f_bsize of a directory, the logical block of a device."""
+    """The target; `sector` is dynamo's unit: f_bsize (statfs) for a directory, the logical block for a device."""
     if sector < 512 or size % sector or start % sector:
         raise DynamoError(
             "options", f"target {path}: size and start must be multiples of {sector} bytes"
@@ -200,12 +200,12 @@ def disk_target(
 
 
 def target_seed(base: int, worker: int, target: int) -> int:
-    """One for each worker and target: equal ones would visit the same offsets in lock-step."""
+    """The random seed of each worker and target: equal seeds would visit the same offsets in lock-step."""
     return (base * 0x9E3779B97F4A7C15 + worker * 4099 + target + 1) % (1 << 64)
 
 
 def check_trial(test: Trial, block: int = 512, aio_slots: int = AIO_SLOTS) -> None:
-    """All of it, before anything is sent. Raises DynamoError("options", …)."""
+    """Check the whole test before anything is sent. Raises DynamoError("options", …)."""
     everything = [target for targets in test.workers for target in targets]
     if not 1 <= len(test.workers) <= MAX_WORKERS or not everything:
         raise DynamoError(
@@ -227,7 +227,7 @@ def check_trial(test: Trial, block: int = 512, aio_slots: int = AIO_SLOTS) -> No
 
 
 def target_bytes(target: Target) -> int:
-    """Bytes that are used of a disk."""
+    """Number of bytes used on a disk."""
     assert isinstance(target.details, Disk)
     return target.details.maximum_size * target.details.sector_size
 
@@ -235,7 +235,7 @@ def target_bytes(target: Target) -> int:
 def _check_target(target: Target) -> None:
     if not target.is_disk or not isinstance(target.details, Disk):
         raise DynamoError("options", f"target {target.name}: not a disk")
-    # What a dynamo on Windows reports (C: "label") has none, and is not cut there.
+    # A target that dynamo on Windows reports (C: "label") has none, and is not cut there.
     if not target.is_raw and target.name.startswith("/") and " [" not in target.name:
         raise DynamoError("options", f"target {target.name}: no suffix, dynamo would test /")
     if target.details.maximum_size <= 0:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a test: names, values, units, and what is to be known about them. Runs on the host.
+"""The figures of a test: names, values, units and notes. Runs on the host.
 
-One place for both the result on the host and the reading of the artifact later.
+Both the result on the host and the later reading of the artifact use this.
 """
 
 import math
@@ -15,9 +15,9 @@ from agents.dynamo.wire import DATA_BYTES, DynamoError
 
 RATE, BANDWIDTH, SECONDS, BYTES, COUNT = "op/s", "B/s", "s", "B", "1"
 RANKS = (("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9))
-# how far dynamo's time may be from ours: share, and seconds
+# tolerance between dynamo's time and ours: share, and seconds
 OFF_WALL, SLACK = 0.05, 0.1
-# of the time in updates: what two runs differ by anyway
+# share of the time in updates, no more than the usual difference between two runs
 DISTURBS = 0.02
 # s; no disk answers in so short a mean time
 TOO_FAST = 10e-6
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Figures of one worker on one target; both count from 1."""
+    """Figures of one worker on one target; both are numbered from 1."""
 
     worker: int
     target: int
@@ -43,7 +43,10 @@ class Part(NamedTuple):
 
 
 def target_parts(test: Measured) -> List[Part]:
-    """Raises DynamoError where dynamo's time and ours do not agree even after calibrating."""
+    """The figures of each worker and target.
+
+    Raises DynamoError if dynamo's time and ours disagree even after calibration.
+    """
     target_rows: List[Part] = []
     for worker, result in zip(test.workers, test.results):
         seconds = (result.last - result.first) / test.rate.used
@@ -60,7 +63,10 @@ def target_parts(test: Measured) -> List[Part]:
 
 
 def _check_time(test: Measured, worker: int, seconds: float, slowest: float) -> None:
-    """dynamo counts from the end of the last I/O of the ramp, which on a slow disk may be well into our time."""
+    """Compare dynamo's time with ours.
+
+    dynamo counts from the end of the last I/O of the ramp, which may be late on a slow disk.
+    """
     wall = test.ended - test.began
     if not wall * (1 - OFF_WALL) - slowest - SLACK <= seconds <= wall * (1 + OFF_WALL) + SLACK or (
         seconds <= 0
@@ -73,7 +79,7 @@ def _check_time(test: Measured, worker: int, seconds: float, slowest: float) -> 
 
 
 def summary_rows(test: Measured) -> List[Row]:
-    """All figures: the whole first, then each worker and target where there are several."""
+    """All figures: first of the whole test, then of each worker and target if there are several."""
     every = target_parts(test)
     whole = figures.sum_figures([part.figures for part in every])
     scale = test.rate.reported / test.rate.used
@@ -198,14 +204,14 @@ def polling_cost(test: Measured) -> Polling:
 
 
 def has_too_many_cpus(test: Measured) -> bool:
-    """A machine whose CPU figures are not of the whole machine."""
+    """True if the CPU figures do not cover the whole machine."""
     cpus = test.notes.get("cpus")
     many = max(cpus if isinstance(cpus, int) else 0, test.info.processors)
     return many > MAX_CPUS or not test.manager.cpus
 
 
 def kernel_counts(test: Measured, way: str) -> Optional[Tuple[float, float]]:
-    """I/Os and bytes that the kernel counted meanwhile on all devices below, where the console looked."""
+    """I/Os and bytes that the kernel counted meanwhile on all devices below, if the console read them."""
     before, after = test.notes.get("diskstats_before"), test.notes.get("diskstats_after")
     if not isinstance(before, dict) or not isinstance(after, dict) or set(before) != set(after):
         return None
@@ -217,7 +223,7 @@ def kernel_counts(test: Measured, way: str) -> Optional[Tuple[float, float]]:
 
 
 def kernel_seconds(test: Measured) -> Optional[float]:
-    """Between its two counts, which lie around what dynamo measured."""
+    """Seconds between the kernel's two counts, which enclose dynamo's measurement."""
     before, after = test.notes.get("counted_before"), test.notes.get("counted_after")
     if not isinstance(before, (int, float)) or not isinstance(after, (int, float)):
         return None

@@ -38,7 +38,7 @@ class Record(NamedTuple):
 
     @property
     def message_bytes(self) -> bytes:
-        """The message as it was on the wire."""
+        """The message as sent on the wire."""
         return self.stored.ljust(self.wire, b"\0")
 
 
@@ -50,7 +50,7 @@ class Transcript(NamedTuple):
 
 
 class Writer:
-    """`write` takes bytes; what was written is a whole transcript only after `end`."""
+    """Writes a transcript through `write`, which takes bytes; it is complete only after `end`."""
 
     def __init__(self, write: Callable[[bytes], object], began: float) -> None:
         self._write, self._began = write, began
@@ -78,7 +78,10 @@ class Writer:
 
 
 def strip_zeros(raw: bytes) -> bytes:
-    """Without the zeros at its end, which are most of it: whole blocks first, as one by one costs 150 times as much."""
+    """The message without the zeros at its end, which are most of it.
+
+    Whole blocks are removed first: byte by byte costs 150 times as much.
+    """
     end = len(raw)
     while end >= len(BLOCK) and raw[end - len(BLOCK) : end] == BLOCK:
         end -= len(BLOCK)
@@ -86,7 +89,7 @@ def strip_zeros(raw: bytes) -> bytes:
 
 
 def parse_transcript(data: bytes) -> Transcript:
-    """Raises DynamoError("result", …) unless every byte of a whole session is there."""
+    """Parse a transcript. Raises DynamoError("result", …) unless every byte of a whole session is there."""
     if not data.startswith(MAGIC):
         raise DynamoError("result", "not messages of a dynamo session, or an unknown format")
     at, check = len(MAGIC), crc32(MAGIC)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console played from afar, for a host without Python 3.6: dynamo runs there, its streams come through SSH.
 
-dynamo and the samplers are a detached job like any other, so that they and their output are not lost with us; but the
-session lives here, and who dies while playing it loses the test. What is kept is whole or says that it is not.
+dynamo and the samplers are a detached job like any other, so that they and their output survive our end; but the
+session runs here, so if this process dies, the test is lost. A stored transcript is complete or marked incomplete.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOST, ENDED = "the SSH connection was lost", "dynamo ended before it logged in"
 
 
 class Halt(StopSignal):
-    """Rung by another thread: no signal comes to this one."""
+    """A stop signal that another thread sets, as this one receives no signals."""
 
     def request_stop(self) -> None:
         self.stopped = True
@@ -41,7 +41,7 @@ class Halt(StopSignal):
 
 
 class _TunnelTransport(Transport):
-    # through somebody's slow line
+    # over a slow line
     GREETING = 60.0
 
     def __init__(
@@ -69,7 +69,7 @@ class _TunnelTransport(Transport):
         raise DynamoError("timeout", f"dynamo did not log in within {LOGGING_IN:.0f} s")
 
     def _connect_back(self, info: ManagerInfo, ended: Callable[[], bool]) -> socket.socket:
-        """dynamo listens only a moment after it has read our answer, so the first tries may be refused."""
+        """Connect to dynamo. It listens only a moment after it has read our answer, so the first tries may fail."""
         until = clock() + CONNECTING
         while True:
             try:
@@ -86,20 +86,20 @@ class _TunnelTransport(Transport):
 
 
 def check_remote(shell: Shell, work: Job, config: bytes) -> None:
-    """All that can be known before anything is started. Raises DynamoError or AgentError."""
+    """Check everything that can be checked before the start. Raises DynamoError or AgentError."""
     settings = areas.parse_settings(json.loads(config))
     looked = remote_probe.probe_host(RemoteHost(shell, work.root), settings)
     remote_probe.build_trial(settings, looked)
 
 
 class Session:
-    """One test on one host. Make it, start `job` there, then `play`; `close` in any case.
+    """One test on one host. Create it, start `job` there, then `play`; `close` in any case.
 
-    `play` ends when the test does, and gives the transcript (transcript.py), which says itself whether it is whole.
+    `play` returns when the test ends, with the transcript (transcript.py), which shows whether it is complete.
     """
 
     def __init__(self, shell: Shell, tunnel: Tunnel, work: Job, config: bytes) -> None:
-        """`work`: as the tool made it, for the console beside dynamo. Raises DynamoError or AgentError."""
+        """Take the tool's `work` for a console beside dynamo. Raises DynamoError or AgentError."""
         self._far, self._tunnel = RemoteHost(shell, work.root), tunnel
         self.settings: TestSettings = areas.parse_settings(json.loads(config))
         self._looked = remote_probe.probe_host(self._far, self.settings)
@@ -110,7 +110,7 @@ class Session:
 
     @property
     def remote_job(self) -> Job:
-        """dynamo as it is started there, detached. Its directories are made first: see `play`."""
+        """The detached job that starts dynamo there. `play` makes its directories first."""
         looked = self._looked
         way = ("-i", LOOPBACK, "-m", LOOPBACK, "-p", str(self._tunnel.port), "-n", self._name)
         argv: tuple[str, ...] = (looked.binary, *way)
@@ -133,7 +133,7 @@ class Session:
     def play(
         self, halt: Halt, ended: Callable[[], bool], publish: Callable[[Mapping[str, object]], None]
     ) -> bytes:
-        """`ended`: whether the job is over; `tell` gets what happens right now, about each second."""
+        """Run the test. `ended` is true once the job is over; `tell` gets live figures about once a second."""
         chunks: list[bytes] = []
         began = clock()
         writer = transcript.Writer(chunks.append, began)
@@ -167,7 +167,7 @@ class Session:
         return b"".join(chunks)
 
     def _lay_out(self, halt: Halt, ended: Callable[[], bool], live: _RemoteLive) -> None:
-        """dynamo was started, and waits in its login meanwhile; who cancels the run ends it."""
+        """Lay out the files while the started dynamo waits in its login; cancelling the run ends it."""
 
         def watch(written: int, total: int) -> None:
             if halt.stopped:
@@ -194,7 +194,7 @@ class Session:
         return ""
 
     def _note_disk_counts(self, writer: transcript.Writer, when: str) -> None:
-        """Note the kernel's counts so far by the time of that host: the question itself takes its time."""
+        """Note the kernel's counts so far with the host's time, as the query itself takes time."""
         device = self._looked.place.device
         if device:
             at, counted = remote_probe.read_disk_counts(self._far, device)
@@ -205,7 +205,7 @@ class Session:
         return LOST if self._tunnel.lost else ""
 
     def _tidy(self, failed: bool) -> None:
-        """Remove what is half made. Where the host does not answer any more, the layout's teardown removes it."""
+        """Remove incomplete files. If the host no longer answers, the layout's teardown removes them."""
         with contextlib.suppress(DynamoError, AgentError):
             if not self.settings.keep:
                 remote_probe.remove_files(self._far, self._looked, self._looked.areas)

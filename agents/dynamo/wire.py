@@ -57,7 +57,7 @@ NAMES = {
 
 
 class DynamoError(Exception):
-    """Something is wrong with dynamo, its answers, or what it was to be told; the text says what and the cure.
+    """An error of dynamo, its answers or its options; the text names the cause and the remedy.
 
     `kind`: "protocol", "version", "stranger", "timeout", "closed", "refused", "options", "host", "result" or
     "cancelled".
@@ -69,7 +69,7 @@ class DynamoError(Exception):
 
 
 class Message(NamedTuple):
-    """Eight bytes: what it is about, and a number whose meaning depends on that."""
+    """A message of eight bytes: its subject, and a number whose meaning depends on that."""
 
     purpose: int
     data: int
@@ -90,10 +90,10 @@ def decode_message(raw: bytes) -> Message:
 
 
 class Inbox:
-    """Bytes that came, in pieces of any length, and belong to no whole message yet.
+    """Received bytes, in pieces of any length, that do not make a whole message yet.
 
-    The stream has no lengths and no tags: what comes next follows from what was asked, so the caller says which kind it
-    waits for. Typed contents are in messages.py and results.py.
+    The stream has no lengths and no tags: the request determines what comes next, so the caller names the kind that
+    it expects. Typed contents are in messages.py and results.py.
     """
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Inbox:
         self._held += data
 
     def take_message(self, kind: str) -> Optional[bytes]:
-        """The next message of this kind ("message" or "data"), or None while it is not whole."""
+        """The next message of this kind ("message" or "data"); None while it is incomplete."""
         size = SIZES[kind]
         if len(self._held) < size:
             return None
@@ -124,7 +124,7 @@ def pad_message(payload: bytes, count: int = 0) -> bytes:
 
 
 def decode_string(raw: bytes) -> str:
-    """A fixed-width string: what is before its NUL."""
+    """The part of a fixed-width string before its NUL."""
     return raw.split(b"\0", 1)[0].decode("latin-1")
 
 
@@ -143,5 +143,8 @@ def encode_string(value: str, width: int, what: str) -> bytes:
 
 
 def is_supported_version(version: int, size: int) -> bool:
-    """True for the login of a dynamo whose structures are known. 1.1.0-rc1 says the same: see results.layout."""
+    """True for the login of a dynamo whose structures are known.
+
+    1.1.0-rc1 sends the same one: see results.detect_stride.
+    """
     return (version & VERSION_MASK) == VERSION_1_1_0 and size == DATA_BYTES
