@@ -48,7 +48,7 @@ def measured_parts(run: Run) -> list[tuple[str, Run]]:
 
 
 class _ByIdentity:
-    """A run by what it is and not by what is in it: three findings ask the same of it one after the other."""
+    """A run that is compared by identity and not by content: three findings in a row ask for the same results."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -64,7 +64,7 @@ WindowBalance = tuple[str, Group, Balance]
 
 
 def balances(run: Run, way: str) -> tuple[WindowBalance, ...]:
-    """(window, disks, how they share what was moved) of each part that tells; "read" or "write"."""
+    """(window, disks, their balance) of each part where it is known, for "read" or "write"."""
     return _balances(_ByIdentity(run), way)
 
 
@@ -105,7 +105,7 @@ def _by_name(part: Run, metric: str, group: Group) -> Mapping[str, Track]:
 
 
 def tool_rates(part: Run, window: str, run: Run) -> dict[str, float | None]:
-    """{"read", "write": B/s that the tool moved in a part of a run}; None where nobody tells, as of a whole run."""
+    """{"read", "write": B/s that the tool moved in a part of a run}; None where that is unknown, as for a whole run."""
     measured = [window for window in run.windows if window.measured]
     if not measured:
         return {"read": None, "write": None}
@@ -134,12 +134,12 @@ def write_multiple(run: Run) -> float:
 
 
 def md_parity(layer: Layer) -> int:
-    """Disks of an array that hold parity; 0 of a level that has none, or that nobody told as a number."""
+    """Number of parity disks of an array; 0 for a level without any, or one that is not reported as a number."""
     level = layer.options.get("level", 5)
     return MD_PARITY.get(level, 0) if isinstance(level, int) else 0
 
 
 def is_resyncing(run: Run) -> bool:
-    """True when an array was read for its own sake meanwhile."""
+    """True if an array was resynced or checked during the run."""
     going = (value > 0 for track in run.measured_tracks("sync.bandwidth") for value in track.values)
     return bool(run.meta.get("during")) or any(going)

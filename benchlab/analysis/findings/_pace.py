@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rate of a run over time, as its tool saw it or, where all of it goes straight through, its disks."""
+"""Rate of a run over time, as its tool recorded it or, if no layer changes the I/O, as its disks did."""
 
 from __future__ import annotations
 
@@ -36,8 +36,11 @@ class Pace:
 
 
 def paces(run: Run) -> Iterator[Pace]:
-    """One of each measured window. Where a tool told none, only its own track is of what it measured; where it told
-    several, its track is on no clock of theirs."""
+    """Paces of each measured window.
+
+    If a tool reported no windows, only its own track covers what it measured; if it reported several, its track is on
+    no clock of theirs.
+    """
     windows = [window for window in run.windows if window.measured]
     rates = _tool_rate_tracks(run) if len(windows) < 2 else None
     if not rates and windows and run.access.direct and _stacks.straight(run):
@@ -52,7 +55,7 @@ def paces(run: Run) -> Iterator[Pace]:
 
 
 def latency_pace(run: Run) -> Pace | None:
-    """Mean latency over time, by the tool, of a run with one window at most."""
+    """Mean latency over time, by the tool, for a run with at most one window."""
     windows = [window for window in run.windows if window.measured]
     track = next(
         (candidate for way in WAYS for candidate in _tool_tracks(run, f"{way}lat.mean")), None
@@ -94,12 +97,12 @@ def _disk_rate_tracks(run: Run) -> tuple[str, str, Sequence[Track]] | None:
 
 
 def _directions(run: Run) -> tuple[bool, bool]:
-    """(reads, writes), each true when it does so or nobody told."""
+    """(reads, writes), each True if the run does so or if that is unknown."""
     return run.access.reads is not False, run.access.writes is not False
 
 
 def _sum_in_window(tracks: Sequence[Track], window: Window) -> tuple[Array, Array]:
-    """Values and lengths (s) of the intervals in the window that all of them know; of one where their times differ."""
+    """Sums and lengths (s) of the intervals in the window that all tracks know; none if their times differ."""
     first = tracks[0]
     same = [track for track in tracks if len(track.times) == len(first.times)]
     ends, spans = np.asarray(first.times, dtype=float), np.asarray(first.spans(), dtype=float)

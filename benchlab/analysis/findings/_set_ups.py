@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two lines of one workload beside each other: by which figure, whether their layouts are alike, and what may be said.
+"""Comparison of two lines of one workload: the figure, whether their layouts are alike, and what may be claimed.
 
-A finding names a difference only where more than the verdict holds: the curve's verdict, a point's that says the same,
-and an interval that ends 10 % beyond 1 (15 % where set-ups were built one after the other). Of equal set-ups that is
-said of at most 1 in 100 pairs (tests/analysis/test_set_up_findings.py); the verdict alone says it of up to 5.
+A finding claims a difference only if more than the verdict holds: the verdict of the curve, the same verdict at a
+point, and an interval that ends 10 % beyond 1 (15 % if set-ups were built one after the other). It claims a difference
+of equal set-ups in at most 1 of 100 pairs (tests/analysis/test_set_up_findings.py); the verdict alone in up to 5.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class Pair:
 
     @property
     def single(self) -> bool:
-        """True when one of its points rests on one repeat, which decides nothing."""
+        """True if one of its points rests on one repeat, which decides nothing."""
         return self.overall.repeats[0] < 2
 
     def certain_verdict(self) -> Verdict | None:
-        """Faster or slower, where that may be said of them without a doubt."""
+        """The verdict faster or slower, if it is beyond doubt."""
         over = self.overall
         if over.conclusion not in (Conclusion.FASTER, Conclusion.SLOWER):
             return None
@@ -79,7 +79,7 @@ class Pair:
 
     @property
     def any_decided(self) -> bool:
-        """True when one of several depths is called faster or slower; then nothing is equal."""
+        """True if one of several depths is faster or slower; then nothing is equal."""
         return any(
             point.conclusion in (Conclusion.FASTER, Conclusion.SLOWER)
             for point in self.comparison.points.values()
@@ -87,7 +87,7 @@ class Pair:
 
     @property
     def unanimous(self) -> bool:
-        """True when no depth tells against what is said of all: it rests on several repeats, and is not equal."""
+        """True if no depth contradicts the verdict on all: it rests on several repeats, and is not equal."""
         return not self.single and all(
             point.conclusion != Conclusion.NONE for point in self.comparison.points.values()
         )
@@ -162,7 +162,7 @@ class Pair:
         )
 
     def ratio_numbers(self) -> dict[str, Number]:
-        """The ratio, and both means where it is of one depth."""
+        """The ratio, and both means if it belongs to one depth."""
         ratio = Number(
             self.overall.ratio, "1", f"{figure_word(self.figure)}, {self.about}", figure=self.figure
         )
@@ -207,7 +207,7 @@ def figure_amount(value: float, figure: str) -> str:
 
 
 def depths_text(depths: Sequence[int]) -> str:
-    """ "at 4 and 8 outstanding"; "" where the depth is not told."""
+    """ "at 4 and 8 outstanding"; "" if the depth is unknown."""
     return f"at {joined(tuple(map(str, depths)))} outstanding" if any(depths) else ""
 
 
@@ -255,7 +255,7 @@ def _same_work(first: Line, second: Line, but: Sequence[str]) -> bool:
 
 
 def _constant_options(line: Line) -> Mapping[str, Any]:
-    """Its tool's options that no run of it varies."""
+    """Options of the line's tool that are the same in all its runs."""
     options = line.runs[0].options
     return {
         name: value
@@ -295,7 +295,7 @@ def _rotational(line: Line, name: str) -> bool | None:
 
 
 def pair_design(first: Line, second: Line) -> Design:
-    """The worse of both orders: a line says of itself how it stands to the others. Both are of one lab."""
+    """The worse of both orders, as each line records its worst order against the others. Both lines are of one lab."""
     orders = {_parse_order(line.order) for line in (first, second)}
     order = next(candidate for candidate in WORST if candidate in orders)
     repeats = [len(cell) for line in (first, second) for cell in _sweep_cells(line)]
@@ -363,7 +363,7 @@ def has_use(line: Line, use: str) -> bool:
 
 
 def data_disks(line: Line) -> tuple[str, ...]:
-    """The disks that hold its data, each once."""
+    """Disks that hold the data of the line, each once."""
     groups = (
         names
         for layer in line.layers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Effects of a stack on the bytes that a tool asks for: shared by findings that may only say what is certain."""
+"""Effects of a stack on the bytes that a tool requests. Findings that may only claim what is certain share them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IDLE = {"spare"}
 
 
 def held_back(run: Run) -> str:
-    """The first option by which the tool was told to do less than it could, also one of fio's own; "" without one."""
+    """The first option that slows the tool down on purpose, also one of fio's own; "" without one."""
     extra, lines = run.options.get("extra") or (), str(run.options.get("job_file") or "")
     further = (str(argument).partition("=") for argument in (*extra, *lines.splitlines()))
     options = {
@@ -40,7 +40,7 @@ def straight(run: Run) -> bool:
 
 
 def quiet(run: Run) -> bool:
-    """True when no layer reads while it only writes, nor writes while it only reads, but for strays of metadata."""
+    """True if no layer reads during writes alone, nor writes during reads alone, except for stray metadata."""
     return bool(run.layers) and all(_straight(layer) or _quiet(layer) for layer in run.layers)
 
 
@@ -50,7 +50,7 @@ def cached(run: Run) -> bool:
 
 
 def active_disks(run: Run) -> tuple[str, ...]:
-    """All that carry something."""
+    """All disks that carry something."""
     held = (names for layer in run.layers for use, names in layer.uses.items() if use not in IDLE)
     return tuple(dict.fromkeys(name for names in held for name in names))
 
@@ -73,12 +73,12 @@ def packing(run: Run) -> str:
 
 
 def copies(run: Run) -> int:
-    """Least number of copies of each byte written on the disks: 1 where nobody can tell."""
+    """Least number of copies of each byte written on the disks; 1 if it is unknown."""
     return max((copies_of(layer) or 1 for layer in run.layers), default=1)
 
 
 def copies_of(layer: Layer) -> int | None:
-    """Number of times that a layer writes each byte; None of a mirror of which nobody told how many sides it has."""
+    """Number of times that a layer writes each byte; None for a mirror with an unknown number of sides."""
     level, layout = layer.options.get("level", 5), str(layer.options.get("layout", ""))
     if (layer.kind, layer.options.get("type")) == ("lvm", "mirror") or (layer.kind, level) == (
         "md",
@@ -96,13 +96,13 @@ def copies_of(layer: Layer) -> int | None:
 
 
 def tool_rate(run: Run, way: str) -> float | None:
-    """B/s that the tool counted, "read" or "write"; its only rate where it does but that."""
+    """B/s that the tool counted for "read" or "write"; its only rate if that is all it does."""
     value = run.figures.get(tool_figure(run, way))
     return None if value is None or isnan(value) else value
 
 
 def tool_figure(run: Run, way: str) -> str:
-    """The name of that figure."""
+    """Name of the figure that holds the rate."""
     reads, writes = run.access.reads, run.access.writes
     alone = (reads, writes) == ((True, False) if way == "read" else (False, True))
     own = f"{way}.bandwidth"

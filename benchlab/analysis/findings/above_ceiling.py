@@ -36,8 +36,11 @@ LIMITS = (
 
 
 def applies(run: Run) -> list[Finding]:
-    """All disks together are the ceiling, whichever of them the stack reads. Links carry both ways at once, so each way
-    is looked at alone; small requests in order may become one of the disk's, so rated IOPS are for random ones."""
+    """Compare with the ceiling of all disks together, whichever of them the stack reads.
+
+    Links carry both directions at once, so each direction is compared alone. Small sequential requests may become one
+    request of the disk, so rated IOPS count for random ones only.
+    """
     return [finding for limit in LIMITS for finding in _above_limit(run, limit)]
 
 
@@ -98,7 +101,7 @@ def _is_positive(figures: Mapping[str, float], name: str) -> bool:
 def _explain_excess(
     run: Run, figure: str, unit: str, needed: float
 ) -> tuple[str, dict[str, Number]]:
-    """Explanation of such a figure, as far as one is known, and its numbers."""
+    """Explain such a figure as far as possible, with its numbers."""
     disk_rate = _kernel_rate(run, figure, unit)
     if disk_rate is None:
         direct = run.access.direct and not _stacks.cached(run) and not _stacks.packing(run)
@@ -117,7 +120,7 @@ def _explain_excess(
 
 
 def _kernel_rate(run: Run, figure: str, unit: str) -> float | None:
-    """Rate of the same that the kernel counted on the disks; None where it is not known."""
+    """The same rate as the kernel counted it on the disks; None if it is unknown."""
     if figure not in OF_ALL:
         return None
     metric = "iops" if unit == "op/s" else "bandwidth"

@@ -27,7 +27,7 @@ ENOUGH = 3
 
 
 def applies(run: Run) -> list[Finding]:
-    """One for each direction: of several windows the dearest."""
+    """Report one finding for each direction: the window with the highest amplification."""
     if is_resyncing(run):
         return []
     members, findings = active_disks(run), []

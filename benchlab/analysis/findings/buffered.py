@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""It went through the page cache: what it wrote, or part of it, was the memory's when the tool had ended."""
+"""The run went through the page cache: its writes, or part of them, were still in memory when the tool had ended."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _fits_in_memory(run: Run, counted: float) -> list[Finding]:
 
 
 def _flushes_itself(run: Run) -> bool:
-    """True when the tool makes it durable now and then, or at the end of what it measures."""
+    """True if the tool makes its writes durable now and then, or at the end of the measurement."""
     conversions = run.options.get("conv") or ()
     return any(run.options.get(name) for name in FLUSHES) or any(
         name in conversions for name in FLUSHES

@@ -25,7 +25,7 @@ HELPS = 1.05
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
-    """Findings where nothing but the cache differs (bcache, flashcache, LVM's, a pool's second level)."""
+    """Compare set-ups that differ only in the cache (bcache, flashcache, LVM's, a pool's second level)."""
     return [
         finding
         for pair in comparable_pairs(lines, _adds_cache)
@@ -40,7 +40,7 @@ def _adds_cache(without: Line, with_: Line) -> bool:
 
 
 def _describe_cache(pair: Pair) -> Finding | None:
-    """Finding of one pair. A depth by itself comes before all of them together: their mean may hide it."""
+    """Report one pair. Single depths come before the mean of all, which may hide them."""
     severity = Severity.LIMIT
     slower = pair.certain_depths(Conclusion.SLOWER)
     if (

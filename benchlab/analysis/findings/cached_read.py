@@ -18,7 +18,10 @@ LEAST = 1 << 20
 
 
 def applies(run: Run) -> list[Finding]:
-    """Bytes, for a cache answers in pieces of its own. Layers that compress read less by themselves: not told of."""
+    """Compare bytes, as a cache answers in pieces of its own.
+
+    Layers that compress read less by themselves and are left out.
+    """
     counted, disks = _stacks.tool_rate(run, "read"), run.layout_disks()
     disk_rate = run.total_rate("read.bandwidth", disks)
     if (

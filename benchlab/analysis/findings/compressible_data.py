@@ -17,7 +17,7 @@ PACKED = 0.95
 
 
 def applies(run: Run) -> list[Finding]:
-    """Told by what the tool is known to write; the disks' own count says how much of it they got."""
+    """Judge by the data that the tool is known to write; the disks' own count shows how much of it reached them."""
     layer = _stacks.packing(run)
     if run.access.compressible is not True or not layer:
         return []
@@ -42,7 +42,7 @@ def applies(run: Run) -> list[Finding]:
 
 
 def _doubted_figure(run: Run) -> dict[str, Number]:
-    """A figure that is doubted by it."""
+    """The figure that this puts in doubt."""
     name, unit = next((rate for rate in RATES if run.figures.get(rate[0], 0) > 0), ("", ""))
     return (
         {"figure": Number(run.figures[name], unit, f"{name}, by the tool", figure=name)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Set-ups differ in what no layout or run asks for: scheduler, write cache, sectors, firmware, kernel."""
+"""Set-ups differ in conditions that no layout or run requests: scheduler, write cache, sectors, firmware, kernel."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ WORDS = {"write_cache": "write cache", "logical_block": "logical block"}
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
-    """Findings of conditions that differ; one that nobody told is neither equal nor different. Disks that spin and NVMe
-    disks are held against such only, and lines of a host against its others. Runs of one line may differ, too: it was
-    built anew, or began again.
+    """Report conditions that differ; an unknown one is neither equal nor different.
+
+    Rotating disks and NVMe disks are compared with their own kind only, and lines only with others of the same host.
+    Runs of one line may differ, too: it was built anew, or began again.
     """
     return [
         finding
@@ -72,7 +73,7 @@ def _group_by_value(lines: Sequence[Line], what: str) -> dict[str, Sides]:
 
 
 def _condition_values(run: Run, what: str) -> dict[str, Values]:
-    """Values of one condition in a run, by kind of disk, or by disk; under "" where it is none of the disks'."""
+    """Values of one condition in a run, by kind of disk, or by disk; under "" if it belongs to no disk."""
     if what not in OF_DISKS:
         return {"": (value_of_host,)} if (value_of_host := run.conditions.get(what)) else {}
     disks, groups = set(run.layout_disks()), dict[str, set[str]]()
@@ -116,7 +117,7 @@ def _describe_condition(what: str, kind: str, sides: Sides, lines: Sequence[Line
 
 
 def _share_of_runs(name: str, counts: Counter[str], totals: Counter[str]) -> str:
-    """A set-up, or how many of its runs."""
+    """Name a set-up, or the number of its runs."""
     return (
         name if counts[name] == totals[name] else f"{counts[name]} of {totals[name]} runs of {name}"
     )

@@ -17,7 +17,7 @@ BUSY = 0.90
 
 
 def applies(run: Run) -> list[Finding]:
-    """The tool's thread where that is told, else the busiest core."""
+    """Check the tool's thread if it is known, else the busiest core."""
     own = own_thread(run)
     if own is not None and own >= BUSY:
         return [
@@ -42,13 +42,13 @@ def applies(run: Run) -> list[Finding]:
 
 
 def own_thread(run: Run) -> float | None:
-    """Share of time; of several jobs their mean. None where the tool does not tell both."""
+    """Busy share of the tool's thread, a mean over its jobs; None unless it reports user and system time."""
     user, system = (run.figures.get(f"cpu.{kind}") for kind in ("user", "system"))
     return None if user is None or system is None else user + system
 
 
 def busiest(run: Run) -> tuple[str, float]:
-    """The core, and its share of time that was neither idle nor waiting; ("", NaN) where no core is known."""
+    """The busiest core, and the share of its time neither idle nor waiting; ("", NaN) if no core is known."""
     waits = {track.device: track.mean() for track in run.measured_tracks("cpu.iowait")}
     busy = {
         track.device: 1

@@ -24,7 +24,10 @@ def applies(run: Run) -> list[Finding]:
 
 
 def _throttled_by_heat(run: Run) -> Iterator[Finding]:
-    """The CPU counts when it begins to throttle, not how long: a single time may have lasted."""
+    """Report throttling by heat.
+
+    The CPU counts how often it begins to throttle and not how long that lasts: a single time may be long.
+    """
     samples = known_values(run.measured_tracks("cpu.heat"))
     times = int(np.count_nonzero(samples))
     if not times:

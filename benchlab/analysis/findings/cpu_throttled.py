@@ -19,7 +19,7 @@ MIN_CPU_STEAL = 0.10
 
 
 def applies(run: Run) -> list[Finding]:
-    """The host as a whole, else its worst CPU."""
+    """Check the host as a whole, else its worst CPU."""
     means = {track.device: track.mean() for track in run.measured_tracks("cpu.steal")}
     measured = {name: mean for name, mean in means.items() if not isnan(mean)}
     whole = measured.pop("", 0.0)

@@ -18,8 +18,11 @@ WAYS = ("read.", "write.")
 
 
 def applies(run: Run) -> list[Finding]:
-    """A whole number of times as many is so many workers of that depth each. Where flushes take time that no latency
-    tells, and where a few I/Os are the whole run, nothing is said."""
+    """Compare the depth with the requested one.
+
+    A whole multiple means so many workers of that depth each. There is no finding if flushes take time that no latency
+    includes, nor if a few I/Os are the whole run.
+    """
     requested, flight = run.access.outstanding, _iops_and_latency(run)
     if not requested or flight is None or run.access.synced or "sync.lat.mean" in run.figures:
         return []
@@ -58,7 +61,7 @@ def _whole_workers(law: Little) -> bool:
 
 
 def _iops_and_latency(run: Run) -> tuple[float, float] | None:
-    """IOPS and mean total latency: of all, else of both ways, the latency weighed by their I/Os."""
+    """IOPS and mean total latency: of all I/Os, else of both directions with the latency weighted by their I/Os."""
     figures = run.figures
     pairs = [(figures.get("iops"), figures.get("lat.mean"))]
     if None in pairs[0]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More disks, and hardly more work: what is spread over them is held back by something else, or is not spread."""
+"""More disks hardly do more work: something else limits them, or the work is not spread over them."""
 
 from __future__ import annotations
 
@@ -82,8 +82,10 @@ def _describe_scaling(pair: Pair) -> list[Finding]:
 
 
 def _scaling_claim(pair: Pair, most: float) -> tuple[Pair, str, Severity] | None:
-    """Over all depths only where none of them is seen to gain that much, else of those that surely do not; the pair is
-    then of the one that gains least."""
+    """Claim it over all depths if none is seen to gain that much, else at the depths that surely do not gain it.
+
+    The pair then stands at the depth that gains least.
+    """
     high, points = pair.overall.high, pair.comparison.points
     gains = any(
         point.conclusion == Conclusion.FASTER and point.ratio >= most for point in points.values()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dynamo never sees that an I/O failed; the kernel's count of the same seconds shows it.
+"""dynamo never notices that an I/O failed; the kernel's count of the same seconds shows it.
 
-What was compared is agents/dynamo/crosscheck.py's to decide, when dynamo's output is read: its words stand with the
-figures, as a note that goes wherever they do.
+agents/dynamo/crosscheck.py decides what is compared when dynamo's output is read. It attaches its words to the figures
+as a note.
 """
 
 from __future__ import annotations

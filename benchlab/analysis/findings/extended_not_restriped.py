@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A volume was extended, and its new disks carry little: what was written stays where it is (docs/method.md; 002).
+"""A volume was extended, and its new disks carry little: old data stays where it is (docs/method.md; article 002).
 
-LVM never restripes, a zpool never moves what it has. New disks are the last of a layer's, as growth appends them.
+LVM never restripes, a zpool never moves its data. New disks are the last of a layer, as growth appends them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LESS = 0.5
 
 
 def applies(run: Run) -> list[Finding]:
-    """Only after a growth, and one for each direction."""
+    """Report one finding for each direction, only after a growth."""
     if not run.stage.startswith("after-"):
         return []
     findings: dict[str, Finding] = {}
@@ -37,7 +37,7 @@ def applies(run: Run) -> list[Finding]:
 
 
 def _idle_new_disks(group: Group, balance: Balance) -> int:
-    """Number of the last disks that carry less than half of what each before them carries; 0: none."""
+    """Number of disks at the end that carry less than half of what each disk before them carries; 0: none."""
     if balance.spread not in (Spread.FEW, Spread.UNEVEN):
         return 0
     shares = balance.shares

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""k of n disks do the work: the others only cost what they cost (docs/analysis.md, section 6; article 000, 2 of 12)."""
+"""k of n disks do the work: the others only add cost (docs/analysis.md, section 6; article 000, 2 of 12)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ METHOD = "Findings"
 
 
 def applies(run: Run) -> list[Finding]:
-    """One for each use and direction: of several windows the one in which the fewest do it."""
+    """Report one finding for each use and direction: the window in which the fewest disks do the work."""
     findings = []
     for way in BYTES_LABEL:
         balances_by_group: dict[Group, list[tuple[str, Balance]]] = {}

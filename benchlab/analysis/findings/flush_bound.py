@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Most of what a disk gets to write are flushes, which move no bytes (article 000: 7,248 w/s with 0.3 MB/s)."""
+"""Most of a disk's writes are flushes, which move no bytes (article 000: 7,248 w/s with 0.3 MB/s)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEAST = 10.0
 
 
 def applies(run: Run) -> list[Finding]:
-    """One of a run: of several windows the one in which most disks do."""
+    """Report one finding per run: the window in which most disks are affected."""
     best: tuple[int, float, str, dict[str, Flushes]] | None = None
     for window, part in measured_parts(run):
         flushes_by_disk = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After a growth it is slower than before, or than one that was built with that size at once."""
+"""After a growth the layout is slower than before, or than one that was built with that size at once."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def _is_grown(other: Line, grown: Line) -> bool:
 
 
 def _stack_size(line: Line) -> object:
-    """Stack and number of disks: the options that say how it was made that large may differ."""
+    """Stack and number of disks; the options for how it reached that size may differ."""
     return stack_signature(line.layers, ignore=SIZES), len(line.runs[0].layout_disks())
 
 
 def _describe_growth(pair: Pair) -> Finding | None:
-    """Over all depths only where none of them tells against it, else of those that say so by themselves."""
+    """Report all depths together if none contradicts, else the depths that are slower by themselves."""
     than = (
         "before it" if pair.first.topology == pair.second.topology else "one built so large at once"
     )

@@ -14,7 +14,7 @@ METHOD = "Findings"
 
 
 def applies(run: Run) -> list[Finding]:
-    """One for each use and direction, of the first window in which they do."""
+    """Report one finding for each use and direction: the first window in which members work in turn."""
     findings: dict[str, Finding] = {}
     for way in BYTES_LABEL:
         for _, group, balance in balances(run, way):

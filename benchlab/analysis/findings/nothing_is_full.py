@@ -21,7 +21,7 @@ LEAST = 1 << 16
 
 
 def applies(run: Run) -> list[Finding]:
-    """Not of a run that was told to hold back. Busy is no measure of full, but idle is one of not."""
+    """Check a run unless it was slowed down on purpose. A busy disk need not be full, but an idle one is not."""
     members = active_disks(run)
     means = {track.device: track.mean() for track in run.measured_tracks("util", members)}
     busy = [means.get(name, float("nan")) for name in members]

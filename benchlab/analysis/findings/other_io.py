@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody else used the disks, or the tool did what it was not asked: told only where the stack explains none of it.
+"""Somebody else used the disks, or the tool did something unrequested: reported only if the stack explains none of it.
 
-Certain is: reads during writes alone, and writes during reads alone, past the page cache, on stacks of which no layer
-does that by itself (raw, LVM, mirrors, xfs, ext4; not parity, pools, caches); more than was asked where each byte asked
-is one of one disk; and I/O on such disks before the tool began.
+Three cases are certain: reads during writes alone, and writes during reads alone, past the page cache, on stacks of
+which no layer does that by itself (raw, LVM, mirrors, xfs, ext4; not parity, pools, caches); more than was requested
+where each byte requested is one of one disk; and I/O on such disks before the tool began.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def applies(run: Run) -> list[Finding]:
 
 
 def _single_direction(run: Run) -> str | None:
-    """Direction of a tool that does but one thing, past the page cache; None of others."""
+    """Direction of a tool that only reads or only writes, past the page cache; None for others."""
     reads, writes = run.access.reads, run.access.writes
     if not run.access.direct or None in (reads, writes) or reads == writes:
         return None
@@ -87,7 +87,10 @@ def _opposite_direction(run: Run, way: str, tool_rate: float) -> list[Finding]:
 
 
 def _explain_other_io(run: Run, way: str) -> str:
-    """mke2fs leaves inode tables to be zeroed after the mount, for minutes on a large disk, unless told otherwise."""
+    """Explain the I/O by inode tables, if possible.
+
+    By default mke2fs leaves these to be zeroed after the mount, which takes minutes on a large disk.
+    """
     lazy = any(
         layer.kind == "filesystem"
         and layer.options.get("type") == "ext4"

@@ -56,7 +56,7 @@ def _parity_disks(layer: Layer) -> int:
 def _parity_cost(
     part: Run, window: str, run: Run, layer: Layer
 ) -> tuple[float, float, float] | None:
-    """B/s that the tool wrote, that the members read, and that they wrote."""
+    """B/s that the tool wrote, that the members read, and that they wrote; None if there is no such cost."""
     wrote, members = tool_rates(part, window, run)["write"], layer.uses["data"]
     read, written = (
         part.total_rate("read.bandwidth", members),

@@ -44,7 +44,7 @@ def _rating_reached(run: Run, what: str, field: str, metric: str, unit: str) -> 
 
 
 def _disks_near_rating(run: Run, metric: str, rated: Mapping[str, float]) -> tuple[str, ...]:
-    """Those that reached it in some interval at all, whenever that was: means are dear."""
+    """Disks that reached the rating in any interval at all; their means are expensive and come later."""
     most = dict.fromkeys(rated, 0.0)
     for track in run.tracks:
         if (
@@ -57,7 +57,7 @@ def _disks_near_rating(run: Run, metric: str, rated: Mapping[str, float]) -> tup
 
 
 def _disk_totals(run: Run, metric: str, disks: tuple[str, ...]) -> dict[str, float]:
-    """Reads and writes of each disk that was watched, a second."""
+    """Reads and writes per second of each disk that was watched."""
     totals: dict[str, list[float]] = {}
     for way in ("read", "write"):
         for track in run.measured_tracks(f"{way}.{metric}", disks):

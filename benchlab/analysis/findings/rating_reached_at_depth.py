@@ -76,13 +76,13 @@ def _describe_rated_depth(line: Line, figure: str) -> Finding | None:
 
 
 def _rated_disks(line: Line) -> tuple[Device, ...]:
-    """Those that hold data; () where one of them is not known."""
+    """Disks that hold data; () if one of them is unknown."""
     disk_names, devices = data_disks(line), line.runs[0].devices
     return tuple(devices[name] for name in disk_names) if devices.keys() >= set(disk_names) else ()
 
 
 def _total_rating(line: Line, figure: str) -> float:
-    """0 where a disk's is not known."""
+    """Total rating of the disks; 0 if that of one is unknown."""
     ratings = [d.rated_iops if figure == "iops" else d.rated_bandwidth for d in _rated_disks(line)]
     return sum(rating for rating in ratings if rating) if ratings and all(ratings) else 0.0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats of one point differ more than the other points' noise explains: their middle is no set-up's rate."""
+"""Repeats of one point differ more than the other points' noise explains: their median is not the set-up's rate."""
 
 from __future__ import annotations
 

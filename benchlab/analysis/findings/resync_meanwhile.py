@@ -26,7 +26,7 @@ def applies(run: Run) -> list[Finding]:
 
 
 def _recorded_work(run: Run) -> list[Finding]:
-    """Findings of what the engine saw at the run's two ends: it measured during that on purpose."""
+    """Report work that the engine saw at both ends of the run: it was measured during that on purpose."""
     during = run.meta.get("during") or {}
     started = during.get("start") or ()
     ended = {entry.get("says"): entry.get("done") for entry in during.get("end") or ()}
@@ -123,7 +123,7 @@ def _discard_findings(run: Run) -> list[Finding]:
 
 
 def _discards_requested(run: Run) -> bool:
-    """True when a layer was told to discard as it goes."""
+    """True if a layer is set to discard as it goes."""
     return any(_layer_discards(layer) for layer in run.layers)
 
 

@@ -49,7 +49,7 @@ def applies(run: Run) -> list[Finding]:
 
 
 def _warm_up_part(pace: Pace) -> WarmUp | None:
-    """The first part that stands out most, of those by which the mean is off."""
+    """The first part that stands out most, among those that shift the mean."""
     if pace.values.size < FEWEST or float(np.median(pace.values)) <= 0:
         return None
     splits = [split for end in _biased_lengths(pace) if (split := _split_at(pace, end))]
@@ -61,7 +61,10 @@ def _warm_up_part(pace: Pace) -> WarmUp | None:
 
 
 def _best_split(values: Array) -> int:
-    """Length of the first level where two fit best, by least squares: those tried for a proof are coarse."""
+    """Length of the first part with which two levels fit best, by least squares.
+
+    The lengths that are tried for a proof are too coarse for this.
+    """
     ends = np.arange(FIRST, values.size // 2 + 1)
     sums = np.cumsum(values)
     means, rests = sums[ends - 1] / ends, (sums[-1] - sums[ends - 1]) / (values.size - ends)
@@ -69,7 +72,7 @@ def _best_split(values: Array) -> int:
 
 
 def _biased_lengths(pace: Pace) -> list[int]:
-    """Lengths of first parts, growing by a half, by which the mean is off."""
+    """Lengths of first parts that shift the mean; each is half as long again as the one before."""
     moved, spans = np.cumsum(pace.values * pace.spans), np.cumsum(pace.spans)
     mean, ends, end = moved[-1] / spans[-1], [], float(FIRST)
     while end <= pace.values.size / 2:

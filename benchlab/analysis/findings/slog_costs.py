@@ -23,7 +23,7 @@ LOG = ("log",)
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
-    """Findings where nothing but the log device differs. Of one repeat each only the ratio is told."""
+    """Compare set-ups that differ only in the log device. For single repeats only the ratio is reported."""
     return [
         finding for pair in comparable_pairs(lines, _adds_log) if (finding := _describe_log(pair))
     ]
@@ -36,7 +36,7 @@ def _adds_log(without: Line, with_: Line) -> bool:
 
 
 def _describe_log(pair: Pair) -> Finding | None:
-    """Finding of one pair. A depth by itself comes before all of them together: their mean may hide it."""
+    """Report one pair. Single depths come before the mean of all, which may hide them."""
     costs, gains = pair.certain_depths(Conclusion.SLOWER), pair.certain_depths(Conclusion.FASTER)
     severity = Severity.NOTE
     if pair.unanimous and (verdict := pair.certain_verdict()):

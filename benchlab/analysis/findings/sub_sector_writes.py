@@ -32,7 +32,7 @@ def applies(run: Run) -> list[Finding]:
 
 
 def _measured_sizes(run: Run) -> list[Finding]:
-    """Finding by pg_test_fsync: a write of 2 kB, and of 1 kB, takes longer than one of 4 kB."""
+    """Report by pg_test_fsync: a write of 2 kB, and of 1 kB, takes longer than one of 4 kB."""
     needed = {FOUR_KB[0], *(name for name, _ in BELOW.values())}
     rates = {name: run.figures.get(f"{name}.ops", 0.0) for name in needed}
     if not all(rate > 0 for rate in rates.values()):
@@ -58,7 +58,7 @@ def _measured_sizes(run: Run) -> list[Finding]:
 
 
 def _requested_block(run: Run) -> list[Finding]:
-    """Direct writes that reach disks of larger blocks as they are."""
+    """Report direct writes that reach disks with larger blocks unchanged."""
     block = run.access.block
     if not (block and run.access.writes and run.access.direct) or not run.layers:
         return []

@@ -35,7 +35,10 @@ LEAST = 1.5
 
 
 def compares(lines: Sequence[Line]) -> list[Finding]:
-    """ZFS's sync=disabled, no barriers, no flushes, writes that are not synced; all else must be alike."""
+    """Compare set-ups that are alike except for what makes a write safe.
+
+    This is ZFS's sync=disabled, no barriers, no flushes, or writes that are not synced.
+    """
     return [
         finding
         for pair in comparable_pairs(lines, _loosens, SYNCS)
@@ -94,12 +97,12 @@ def _mount_options(layer: Layer) -> tuple[str, ...]:
 
 
 def _write_caches(line: Line) -> set[str]:
-    """Settings of the disks' write caches; "" for one that nobody told."""
+    """Settings of the disks' write caches; "" for an unknown one."""
     return {device.write_cache for run in line.runs for device in run.devices.values()}
 
 
 def _stack_without_safety(line: Line) -> object:
-    """The layout without what makes it safe; where sync was not told, it is ZFS's own: standard."""
+    """The layout without the options that make it safe; if sync is not reported, it is ZFS's default: standard."""
     layers = []
     for layer in line.layers:
         rest = [

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rate, or the latency, is at one of two levels for long spells: a limit that saves up credits.
 
-A level that is left once and never again is an SSD's cache or a changed state, and not told, unless what it falls to is
-the disks' rating. Neither are stacks that keep data themselves, nor buffered writes: those come in bursts by nature.
+A level that is left once and never again is an SSD's cache or a changed state, and not reported, unless it falls to the
+disks' rating. Stacks that keep data themselves and buffered writes are left out: those come in bursts by nature.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ METHOD = "Findings"
 
 
 def applies(run: Run) -> list[Finding]:
-    """One for each use and direction: of several windows the most uneven."""
+    """Report one finding for each use and direction: the most uneven window."""
     worst: dict[str, tuple[float, Finding]] = {}
     for way in BYTES_LABEL:
         for window, group, balance in balances(run, way):

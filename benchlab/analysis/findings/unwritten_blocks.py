@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""It may have read blocks that nothing ever wrote: a disk, or a layer, answers such without looking."""
+"""The run may have read blocks that nothing ever wrote: a disk, or a layer, answers these without looking."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ ENOUGH = 5
 
 
 def applies(run: Run) -> list[Finding]:
-    """Only past the page cache: what goes through it is written later (`buffered`)."""
+    """Check writes past the page cache only: others reach the disks later (`buffered`)."""
     claimed = _stacks.tool_rate(run, "write")
     if run.access.writes is not True or run.access.direct is not True or not claimed:
         return []
