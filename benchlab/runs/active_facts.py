@@ -25,7 +25,7 @@ def facts_during_attempt(facts: Mapping[str, Any], meta: Mapping[str, Any]) -> M
 
 
 def describe_queues(queues: Mapping[str, Mapping[str, str]]) -> str:
-    """ "sdb none (nr_requests 256), sdc none (nr_requests 256)"."""
+    """Words such as "sdb none (nr_requests 256), sdc none (nr_requests 256)"."""
     return ", ".join(
         f"{name} {queue['scheduler']} (nr_requests {queue['nr_requests'] or 'not told'})"
         for name, queue in queues.items()

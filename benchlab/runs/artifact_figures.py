@@ -23,18 +23,18 @@ from benchlab.runs.models import Attempt
 
 log = logging.getLogger(__name__)
 
-# among what could not be read: the times that the tool told
+# Key in `doubts` for times that the tool reported and that could not be read.
 TIMING = "when it measured"
 
-# sampler, tool or reader, and what it tells
+# sampler, tool or reader, and its series
 NamedSeries = tuple[str, Series]
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Content of an attempt's artifacts; `errors`: what could not be read, in words.
+    """Content of an attempt's artifacts. `errors`: sentences on what could not be read.
 
-    `doubts` are samples that could not be read, by sampler: the tool's figures stand all the same.
+    `doubts`: samples that could not be read, by sampler; the tool's figures stand all the same.
     """
 
     metrics: list[Metric]
@@ -51,7 +51,7 @@ def read_figures(
     partly: bool = False,
     files: Outputs | None = None,
 ) -> Figures:
-    """Parse the stored artifacts. A run that was cut off has no figures worth keeping, its devices do.
+    """Parse the stored artifacts. Of a run that was cut off only the series of its devices are worth keeping.
 
     `partly`: its tool gave up, and as much as can be read of what it printed is enough.
     """
@@ -119,7 +119,7 @@ def _read_partial_output(attempt: Attempt, files: Outputs) -> Figures:
     except ParseError:
         return Figures([], [], [])
     except Exception:
-        # how the tool ended must not be lost to it
+        # A parser's crash must not hide how the tool ended.
         log.exception("attempt %s", attempt.pk)
         return Figures([], [], [])
 
@@ -127,7 +127,7 @@ def _read_partial_output(attempt: Attempt, files: Outputs) -> Figures:
 def _read_windows(
     attempt: Attempt, files: Outputs, built: object, began: float | None
 ) -> tuple[list[Window], dict[str, str]]:
-    """Windows of what the tool did, since `began`; without samples since the job began. And why that cannot be read."""
+    """Windows of the tool since `began`, or since the job began without samples; and why they cannot be read."""
     marking, timing = (
         registry.implements(attempt.run.tool, protocols.MeasuredWindows),
         _timing(attempt.meta),
@@ -143,7 +143,7 @@ def _read_windows(
 
 
 def _timing(meta: Mapping[str, Any]) -> Timing | None:
-    """None where the runner did not see both ends of the job."""
+    """Timing of the job; None where the runner did not see both ends of it."""
     started, ended, epoch = (meta.get(k) for k in ("started_mono", "ended_mono", "started_at"))
     if started is None or ended is None:
         return None
@@ -151,7 +151,10 @@ def _timing(meta: Mapping[str, Any]) -> Timing | None:
 
 
 def _shift_to_window(series: list[NamedSeries], windows: Sequence[Window]) -> list[NamedSeries]:
-    """A tool's series count from the beginning of what it measured; where that is not told, so they stay."""
+    """Shift a tool's series, which count from the start of its measurement.
+
+    Without a known start they stay as they are.
+    """
     measured = [window for window in windows if window.measured]
     if len(measured) != 1:
         return series
@@ -163,7 +166,7 @@ def _shift_to_window(series: list[NamedSeries], windows: Sequence[Window]) -> li
 
 
 def _too_large(files: Outputs, tool: str) -> dict[str, str]:
-    """Logs that would fill the memory have no series; the tool's figures stand without them."""
+    """Doubts about logs that would fill the memory: they have no series, and the tool's figures stand without them."""
     try:
         files.check_all(but=SAMPLES)
     except ParseError as error:
@@ -259,7 +262,7 @@ def _read_joined(
 
 
 def _point_metrics(reading: ParsedResult, artifact: str, only: Mapping[str, str]) -> list[Metric]:
-    """Its metrics, or those of one point of its sweep, without the labels that tell it apart."""
+    """Metrics of a result, or those of one point of its sweep without the labels that distinguish it."""
     return [
         dataclasses.replace(
             metric,

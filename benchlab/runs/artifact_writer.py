@@ -21,11 +21,11 @@ SAMPLES, LOG = "samples", "runner.log"
 def store_fetched(
     attempt: Attempt, fetched: job.Fetched, large: Sequence[Artifact] = (), over: str = ""
 ) -> None:
-    """Keep the raw output byte for byte, and what the runner recorded of it. `large`: what came in pieces.
+    """Store the raw output byte for byte, and what the runner recorded of it. `large`: artifacts that came in pieces.
 
-    `over`: why the attempt, which was running, is to be collected from now on. Raises Moved, and keeps nothing then.
+    `over`: why the attempt, which was running, is to be collected from now on. Raises Moved, and stores nothing then.
     """
-    # what was noted at its start stays
+    # Notes from the attempt's start stay.
     attempt.meta |= dataclasses.asdict(fetched.meta)
     attempt.exit_code = fetched.meta.exit_code
     recorded = {"meta": attempt.meta, "exit_code": attempt.exit_code}
@@ -60,7 +60,7 @@ def store_artifacts(attempt: Attempt, files: Mapping[str, bytes]) -> None:
 
 
 def store_all_artifacts(outputs: Iterable[tuple[Attempt, Mapping[str, bytes]]]) -> None:
-    """Those of several attempts, by one statement: together they should be small."""
+    """Store files of several attempts in one statement: together they should be small."""
     Artifact.objects.bulk_create(
         Artifact(
             attempt=attempt,

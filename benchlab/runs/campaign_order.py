@@ -24,7 +24,7 @@ STATE_ORDER = (
 
 
 def state_rank() -> Combinable:
-    """Place in ORDER of a Campaign's row: what `progress.state` says of it."""
+    """Rank of a Campaign's row in ORDER, by the state that `progress.derive_state` gives it."""
     own = Layout.objects.filter(campaign=OuterRef("pk")).order_by()
     still_open = Q(Exists(own.exclude(phase__in=(LayoutPhase.DRAFT, LayoutPhase.DONE))))
     cancelled = Q(cancelled_at__isnull=False)

@@ -13,7 +13,7 @@ import time
 
 from benchlab.runs import events
 
-# what no event tells (how long something still takes) is this old at most
+# Maximum age of what no event reports, such as the remaining time.
 MAX_AGE_S = 2.0
 MAX_CHANNELS = 1000
 
@@ -22,7 +22,7 @@ class ChangeListener:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._listens_since: float | None = None
-        # channel -> when last
+        # channel -> time of its last change
         self._heard: dict[str, float] = {}
 
     def start_listening(self) -> None:

@@ -30,7 +30,7 @@ FIND_TASK = "benchlab.findings.tasks.find"
 def conclude_attempt(
     attempt: Attempt, verdict: Verdict, files: Outputs | None = None
 ) -> tuple[Verdict, Figures]:
-    """Verdict and figures of the attempt, now that its output is read; nothing is stored. See `end`.
+    """Verdict and figures of the attempt, now that its output is read. Nothing is stored: see `end_attempt`.
 
     Of a tool that gave up, what it had printed is kept; it ends as failed, and says so. `files`: its artifacts, where
     somebody has them.
@@ -55,7 +55,7 @@ def conclude_attempt(
 
 
 def end_attempt(attempt: Attempt, verdict: Verdict, figures: Figures | None = None) -> None:
-    """The attempt is over, with its figures where it has any: all of it is stored, or nothing. Raises Moved."""
+    """End the attempt with its figures, if it has any: all of it is stored, or nothing. Raises Moved."""
     if figures is not None:
         figure_rows.note_windows(attempt, figures)
     transitions.move_attempt(
@@ -90,7 +90,7 @@ def _note_clock(attempt: Attempt, files: Outputs) -> None:
 
 
 def _fail_if_clock_set(attempt: Attempt, verdict: Verdict) -> Verdict:
-    """No figure counts of a tool that timed by a clock that was set meanwhile, or may have."""
+    """Fail an attempt whose tool measured time by a clock that was set meanwhile, or may have been."""
     step, run = clock_step(attempt.meta), attempt.run
     if (
         not step
@@ -106,7 +106,7 @@ def _fail_if_clock_set(attempt: Attempt, verdict: Verdict) -> Verdict:
 
 
 def _fail_if_version_differs(attempt: Attempt, verdict: Verdict, files: Outputs) -> Verdict:
-    """A result is kept under the version that the host had when the layout was looked at: none of another counts."""
+    """Fail an attempt of a tool whose version differs from the checked one, under which the result is stored."""
     ran, recorded = registry.printed_version(attempt.run.tool, files), attempt.tool_version.strip()
     if not ran or not recorded or ran == recorded or verdict.outcome != Outcome.SUCCEEDED:
         return verdict
@@ -118,7 +118,7 @@ def _fail_if_version_differs(attempt: Attempt, verdict: Verdict, files: Outputs)
 
 
 def _gave_up(attempt: Attempt, reason: str) -> bool:
-    """True when the tool ended by itself and said that it failed."""
+    """True when the tool ended by itself and reported a failure."""
     return reason == Reason.TOOL_FAILED and bool(attempt.exit_code)
 
 
@@ -141,7 +141,7 @@ def _io_errors(figures: Figures) -> Verdict | None:
 
 
 def reparse_attempt(attempt: Attempt) -> str:
-    """Figures anew from the artifacts. Returns what could not be read; then the old figures stay as they are."""
+    """Read the figures again from the artifacts. Return what could not be read; then the old figures stay."""
     unread = _is_parser_failure(attempt)
     if _gave_up(attempt, attempt.reason):
         return _reparse_partly(attempt)
@@ -175,5 +175,5 @@ def _is_parser_failure(attempt: Attempt) -> bool:
         return attempt.reason == Reason.PARSE_FAILED
     through = attempt.meta.get("state") == job.State.EXITED and attempt.exit_code == 0
     during = attempt.meta.get("during")
-    # else it measured two states
+    # Otherwise the run measured two states.
     return through and (during is None or bool(during.get("end")))

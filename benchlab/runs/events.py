@@ -15,12 +15,15 @@ log = logging.getLogger(__name__)
 
 
 def campaign_channel(campaign_id: int) -> str:
-    """Named by installation and database, too: a channel is heard in all numbered databases of a Redis."""
+    """Channel of a campaign.
+
+    Its name has installation and database: all numbered databases of a Redis hear a channel.
+    """
     return f"benchlab:{settings.INSTALLATION}:{_database_name()}:campaign:{campaign_id}"
 
 
 def channel_pattern() -> str:
-    """Every campaign's channel of this database, for the one subscriber of a web process."""
+    """Pattern of every campaign's channel in this database, for the one subscriber of a web process."""
     name = re.sub(r"[\\*?\[\]]", r"\\\g<0>", _database_name())
     return f"benchlab:{settings.INSTALLATION}:{name}:campaign:*"
 

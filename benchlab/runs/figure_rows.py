@@ -19,9 +19,9 @@ from benchlab.runs.models import Attempt, Histogram, Measurement, Series
 
 @transaction.atomic
 def replace_figures(attempt: Attempt, figures: Figures) -> None:
-    """Put the figures in place of those stored before; the artifacts are untouched.
+    """Replace the stored figures; the artifacts are untouched.
 
-    What was sampled and can be read no more stays as it was read before.
+    Samples that can no longer be read keep their stored series.
     """
     samplers = registry.all_samplers() if SAMPLES in figures.doubts else figures.doubts
     attempt.measurements.all().delete()
@@ -34,7 +34,7 @@ def replace_figures(attempt: Attempt, figures: Figures) -> None:
 
 
 def note_windows(attempt: Attempt, figures: Figures) -> None:
-    """Note in its own row what the figures say of windows and doubts; it is not saved yet."""
+    """Copy windows and doubts of the figures to the attempt's row, which is not saved yet."""
     attempt.windows = [dataclasses.asdict(window) for window in figures.windows]
     attempt.meta.pop(NOT_SAMPLED, None)
     if figures.doubts:
@@ -47,7 +47,7 @@ def store_figures(attempt: Attempt, figures: Figures) -> None:
 
 
 def store_all_figures(figures_by_attempt: Sequence[tuple[Attempt, Figures]]) -> None:
-    """Those of several attempts that have none."""
+    """Store the figures of several attempts that have none."""
     bulk_copy.copy_rows(
         Measurement,
         ("attempt", "name", "value", "unit", "labels", "note", "line", "output"),

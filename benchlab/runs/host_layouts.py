@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layouts of a host: the one that holds it, and their names, by which it is told whose a volume is."""
+"""Layouts of a host: the one that holds it, and the names by which a volume's owner is recognised."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def holding_layout(host: Host) -> Layout | None:
 
 
 def layout_names(host: Host, snapshot: FactSnapshot) -> LayoutNames:
-    """The names of our layouts there; `holding` those that may have stood on the host when it was read."""
+    """Names of our layouts on the host, with those that may have stood there when it was read as `holding`."""
     holds = Q(phase__in=HOLDING) | Q(ended_at__gte=snapshot.read_at)
     now = host.layouts.filter(holds, created_at__lte=snapshot.read_at)
     held = frozenset(row.name for row in now.only("pk", "tag"))

@@ -27,9 +27,9 @@ def store_outputs(
     outputs: Sequence[str],
     fetched: job.Fetched | None = None,
 ) -> None:
-    """Keep all that a job left on its host. May be cut off and called again. Raises AgentError.
+    """Store all that a job left on its host. A repeated call after an interruption goes on. Raises AgentError.
 
-    More than MOST stays there, but for what came at once; the attempt's meta then says so.
+    More than MAX_BYTES stays there, but for what came at once; the attempt's meta then says so.
     """
     output = fetched or job.fetch(shell, spool, outputs)
     total = sum(waiting.size for waiting in output.waiting)
@@ -43,7 +43,7 @@ def store_outputs(
             ArtifactPiece.objects.create(
                 attempt=attempt, name=waiting.name, number=number, packed=packed
             )
-            # this may take its time
+            # This may take long.
             transitions.store_fields(layout, seen_at=timezone.now())
     artifact_writer.store_fetched(
         attempt, output, [_large_artifact(attempt, waiting) for waiting in output.waiting]
@@ -51,14 +51,14 @@ def store_outputs(
 
 
 def give_up(attempt: Attempt, spool: Spool, error: AgentError) -> None:
-    """Note that the output cannot be fetched: asking again would bring the same answer, and hold the host."""
+    """Note that the output cannot be fetched: another try would bring the same answer, and hold the host."""
     message = f"Its output could not be fetched: {error}. It stays on the host, in {spool}."
     attempt.meta[attempt_meta.ON_HOST] = message
     attempt.save(update_fields=["meta"])
 
 
 def _stored_pieces(attempt: Attempt, waiting: Waiting) -> int:
-    """Pieces that are here already."""
+    """Pieces that are stored already."""
     return ArtifactPiece.objects.filter(attempt=attempt, name=waiting.name).count()
 
 

@@ -43,7 +43,7 @@ __all__ = [
 
 
 def installation_tag() -> str:
-    """The three letters that keep this installation's names apart from those of another on the same host."""
+    """The three letters that distinguish this installation's names from those of another on the same host."""
     return Installation.objects.get_or_create(pk=1, defaults={"tag": _new_tag()})[0].tag
 
 
@@ -62,7 +62,7 @@ class Installation(models.Model):
 
 class LayoutQuerySet(OwnedQuerySet["Layout"]):
     def holding(self) -> Self:
-        """Those that hold their host."""
+        """Layouts that hold their host."""
         return self.filter(phase__in=HOLDING)
 
 
@@ -212,7 +212,7 @@ class Layout(models.Model):
 
     @property
     def name(self) -> str:
-        """The prefix of every name we make on the host."""
+        """Prefix of every name that we make on the host."""
         return f"bl{self.tag}{self.pk}"
 
     @property
@@ -231,7 +231,7 @@ class Layout(models.Model):
 
     @property
     def person_key(self) -> str:
-        """Key of this wait for a person: a word about another one is not for it."""
+        """Key of this wait for a person: a report on another wait does not apply to it."""
         return f"{self.phase}-{self.asked}"
 
 
@@ -301,7 +301,7 @@ class Attempt(models.Model):
                 name="attempt_outcome_when_done",
             ),
         ]
-        # What lists are ordered by and asked for, with what breaks ties: read in order, without a sort of all.
+        # Columns that lists order and filter by, with a tie-breaker: rows are read in order, without sorting all.
         indexes = [
             models.Index(fields=["number", "id"], name="attempt_by_number"),
             models.Index(fields=["started_at", "id"], name="attempt_by_start"),

@@ -16,13 +16,13 @@ SMALL_BYTES = 32 << 20
 
 
 class RawRemoved(Exception):
-    """It was there, and is not any more; the text says since when and why."""
+    """The raw output was removed; the text says since when and why."""
 
 
 class Artifact(models.Model):
     """Raw output, byte for byte, with its SHA-256. Never changed; a team's rule may remove it after a time.
 
-    `content` is empty where it is large: then it lies in pieces. Who wants it calls `read`, or `pieces` for all sizes.
+    `content` is empty for a large artifact, which is stored in pieces. `read` returns it; `pieces` suits all sizes.
     """
 
     attempt = models.ForeignKey("runs.Attempt", on_delete=models.CASCADE, related_name="artifacts")
@@ -56,11 +56,11 @@ class Artifact(models.Model):
         return self.size <= SMALL_BYTES
 
     def read(self) -> bytes:
-        """All of it, in memory. Raises RawRemoved."""
+        """Read all of it into memory. Raises RawRemoved."""
         return b"".join(self.pieces())
 
     def pieces(self) -> Iterator[bytes]:
-        """All of it, bit by bit. Raises RawRemoved."""
+        """Yield all of it in pieces. Raises RawRemoved."""
         if self.content or not self.size:
             yield bytes(self.content)
             return
@@ -72,7 +72,7 @@ class Artifact(models.Model):
 
 
 class ArtifactPiece(models.Model):
-    """A part of a large artifact. There before the artifact is: a fetch that was cut off goes on behind it."""
+    """Part of a large artifact, stored before the artifact is: an interrupted fetch goes on behind it."""
 
     attempt = models.ForeignKey("runs.Attempt", on_delete=models.CASCADE, related_name="pieces")
     name = models.CharField(max_length=200)

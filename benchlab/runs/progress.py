@@ -35,7 +35,7 @@ class State(models.TextChoices):
 # campaign id -> its rows, grouped by host and phase
 RowsByCampaign = dict[int, list[Mapping[str, Any]]]
 
-# beside the phases: layouts that wait for something only a person can do
+# Beside the phases: layouts that wait for a step that only a person can take.
 MANUAL = "asking"
 BUSY = (LayoutPhase.PROVISIONING, LayoutPhase.TEARING_DOWN, LayoutPhase.STUCK)
 # A running job is polled every few seconds, and its last answer is stored every ten.
@@ -58,7 +58,7 @@ class Progress:
     busy: bool
     # whether a run did not succeed, or not on a whole layout
     flawed: bool
-    # Why a layout does not get on just now: then nobody can say how long it takes
+    # Why a layout makes no progress just now; its duration is unknown then.
     trouble: str = ""
 
     @property
@@ -93,14 +93,14 @@ class Progress:
 
 
 def latest_attempts() -> models.QuerySet[Attempt]:
-    """The attempt of each run that counts: its last one."""
-    # Looked up by the index for the runs that are asked for; "none is newer" would read every attempt there is.
+    """Attempts that count for their runs: the last one of each."""
+    # The index finds those of the requested runs; a condition "none is newer" would read every attempt there is.
     numbers = Attempt.objects.filter(run=OuterRef("run")).order_by("-number").values("number")
     return Attempt.objects.filter(number=Subquery(numbers[:1]))
 
 
 def progress_by_campaign(campaigns: Iterable[Campaign]) -> dict[int, Progress]:
-    """campaign id -> progress, in a fixed number of queries."""
+    """Progress by campaign id, in a fixed number of queries."""
     rows = {campaign.pk: campaign for campaign in campaigns}
     layouts, attempts = _layouts_by_host(rows), _attempts_by_host(rows)
     return {pk: _progress(row, layouts[pk], attempts[pk]) for pk, row in rows.items()}
@@ -230,7 +230,7 @@ def _count_name(row: Mapping[str, Any]) -> str:
 def _eta_seconds(
     layouts: Sequence[Mapping[str, Any]], attempts: Sequence[Mapping[str, Any]]
 ) -> float:
-    """Seconds until the slowest host is through: what is expected, times how wrong that was so far."""
+    """Seconds until the slowest host is through: the expected time, multiplied by its error so far."""
     factor = _calibration(attempts)
     seconds_left: dict[int, float] = defaultdict(float)
     for row in attempts:
@@ -246,9 +246,9 @@ def _eta_seconds(
 
 
 def _building_left(row: Mapping[str, Any]) -> float:
-    """Seconds of building and taking down that are still to come: about half of them go into each.
+    """Seconds of building and taking down that are still to come: each takes about half of them.
 
-    Of one layout on a host: one holds it, and those that wait have not begun.
+    One layout holds the host, and those that wait have not begun.
     """
     whole = float(row["expected"])
     if row["phase"] == LayoutPhase.WAITING:

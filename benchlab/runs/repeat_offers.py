@@ -55,12 +55,12 @@ class Offer:
 
     @property
     def minutes(self) -> int:
-        """Whole ones, at least one."""
+        """Whole minutes, at least one."""
         return max(1, round(self.seconds / 60))
 
 
 class Point(NamedTuple):
-    """Point that is equal in all repeats of a run. `values`: of what the sweep varies."""
+    """Properties that all repeats of a run share. `values`: JSON of the values that the sweep varies."""
 
     host: int
     topology: int
@@ -80,12 +80,12 @@ def point_of(row: Mapping[str, Any]) -> Point:
 
 
 def newest_first(campaign: Campaign) -> QuerySet[Layout]:
-    """Its layouts, the last builds first."""
+    """Layouts of the campaign, the last builds first."""
     return campaign.layouts.order_by("-position", "-pk")
 
 
 def takes_runs(layout: Layout) -> bool:
-    """True when runs can be queued on it: one that grows is not gone back to."""
+    """True when runs can be queued on the layout. One that grows does not return to an earlier moment."""
     if layout.phase not in TAKES_RUNS or layout.cancelled_at:
         return False
     begun = layout.phase in (LayoutPhase.PROVISIONING, LayoutPhase.READY)
@@ -94,13 +94,13 @@ def takes_runs(layout: Layout) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _PointStatus:
-    # repeats that succeeded, or are still to come
+    # repeats that succeeded or are pending
     have: int
     seconds: float
 
 
 def repeat_offers(campaign: Campaign, goals: Sequence[RepeatGoal]) -> list[Offer | None]:
-    """An offer for each; None where nothing is left to add. Three queries, none where nothing is wanted."""
+    """Offer for each goal; None where nothing is left to add. Three queries, none without goals."""
     if not goals:
         return []
     points = _points_by_run(campaign, [pk for goal in goals for pk in goal.runs])
@@ -133,7 +133,7 @@ def _point_statuses(campaign: Campaign) -> tuple[dict[Point, _PointStatus], int]
 
 
 def _builds(campaign: Campaign) -> dict[tuple[int, int], float]:
-    """{(host, topology): seconds that building it for more runs takes; 0 where one still takes runs}."""
+    """Seconds to build each (host, topology) for more runs; 0 where one still takes runs."""
     seconds_by_set_up: dict[tuple[int, int], float] = {}
     for row in newest_first(campaign).defer("plan"):
         set_up = row.host_id, row.topology_id

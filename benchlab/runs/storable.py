@@ -34,7 +34,7 @@ def storable_metrics(metrics: Iterable[Metric]) -> list[Metric]:
 
 
 def storable_histograms(histograms: Iterable[Histogram]) -> list[Histogram]:
-    """Likewise; those that counted nothing are left out."""
+    """Histograms with plain labels, without those that counted nothing."""
     clean = [
         replace(histogram, name=visible(histogram.name), labels=_clean_labels(histogram.labels))
         for histogram in histograms
@@ -49,7 +49,7 @@ def storable_histograms(histograms: Iterable[Histogram]) -> list[Histogram]:
 
 
 def storable_series(named_series: Iterable[tuple[str, Series]]) -> list[tuple[str, Series]]:
-    """(sampler, series), likewise."""
+    """Cleaned pairs of sampler and series."""
     clean = [
         (kind, replace(series, device=visible(series.device), values=_finite_values(series.values)))
         for kind, series in named_series
@@ -69,7 +69,7 @@ def _possible_metric(metric: Metric) -> Metric:
 
 
 def _finite_values(values: Sequence[float]) -> tuple[float, ...]:
-    """NaN for what no device does."""
+    """Replace values that no device has by NaN."""
     if all(abs(value) <= GREATEST for value in values):
         return tuple(values)
     return tuple(value if abs(value) <= GREATEST else nan for value in values)

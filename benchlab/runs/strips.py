@@ -48,7 +48,7 @@ BUCKET_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class SampledSeries:
-    """One series, as arrays."""
+    """One series as arrays."""
 
     sampler: str
     device: str
@@ -60,7 +60,7 @@ class SampledSeries:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricRows:
-    """One metric of some devices on one clock. `most` is over the whole of it, whatever `buckets` are of."""
+    """One metric of some devices on one clock. `most`: maxima over the whole of it, whatever part `buckets` cover."""
 
     sampler: str
     metric: str
@@ -92,7 +92,7 @@ def store_strips(attempt: Attempt, series: Iterable[SampledSeries]) -> None:
 
 
 def group_by_clock(series: Iterable[SampledSeries]) -> list[list[SampledSeries]]:
-    """Those of one sampler, metric and clock: they are rows of one table."""
+    """Groups of series with the same sampler, metric and clock, which are rows of one table."""
     groups: dict[tuple[str, str, str, bytes], list[SampledSeries]] = defaultdict(list)
     for item in series:
         groups[item.sampler, item.metric, item.unit, item.times.tobytes()].append(item)
@@ -100,7 +100,7 @@ def group_by_clock(series: Iterable[SampledSeries]) -> list[list[SampledSeries]]
 
 
 def metric_rows(group: Sequence[SampledSeries]) -> MetricRows:
-    """A group of `together`, by sample."""
+    """Rows of a group from `group_by_clock`, by sample."""
     first = group[0]
     buckets = bucket_samples(first.times, np.stack([item.values for item in group]))
     names = tuple(item.device for item in group)
@@ -112,7 +112,7 @@ def _maxima(buckets: Buckets) -> tuple[float, ...]:
 
 
 def _strip_rows(group: Sequence[SampledSeries]) -> Iterator[tuple[object, ...]]:
-    """Rows of FIELDS, without attempt and clock."""
+    """Yield rows of STRIP_FIELDS, without attempt and clock."""
     whole = metric_rows(group)
     fine = whole.buckets.coarser(FINE)
     for buckets in (whole.buckets, fine, fine.coarser(COARSE // FINE)):
@@ -143,7 +143,7 @@ def _packed(buckets: Buckets, stretch: slice) -> bytes:
 
 
 def _within_bucket(array: Any, name: str, every: int) -> Any:
-    """A place is told from its bucket's first sample on, which fits in a byte."""
+    """Positions relative to the first sample of their bucket, which fit in a byte."""
     return array % every if name.endswith("_at") else array
 
 
@@ -154,7 +154,7 @@ def read_clocks(attempt: Attempt) -> dict[int, Floats]:
 
 
 def covered_metrics(attempt: Attempt) -> list[tuple[str, str, tuple[str, ...]]]:
-    """(sampler, metric, devices) of what the strips have."""
+    """(sampler, metric, devices) of each metric that has strips."""
     rows = attempt.strips.filter(every=COARSE, first=0)
     return [(s, m, tuple(d)) for s, m, d in rows.values_list("sampler", "metric", "devices")]
 

@@ -26,9 +26,9 @@ from benchlab.runs.verdict import Verdict
 from benchlab.workers.process_counters import counters
 
 SEEN_INTERVAL = timedelta(seconds=10)
-# fields of a row that wait for its next update
+# Attribute for fields of a row that wait for its next update.
 PENDING = "_noted_later"
-# whether its campaign's pages look again then
+# Attribute that is True if that update notifies the campaign's pages.
 NOTIFY_LATER = "_told_later"
 # When a layout came to a phase: how long building and taking down took.
 PHASE_TIMES = {
@@ -66,7 +66,7 @@ def move_layout(
     """
     old = row.phase
     fields = {**_pending_fields(row), **fields}
-    # a move is told anyway
+    # A move notifies the pages anyway.
     row.__dict__.pop(NOTIFY_LATER, None)
     if to not in LAYOUT_MOVES[old]:
         raise ValueError(f"layout {row.pk}: {old} cannot become {to}")
@@ -147,7 +147,7 @@ def move_attempt(
 
 
 def end_queued_attempts(verdicts: Mapping[Attempt, Verdict]) -> None:
-    """The end of attempts of one layout that wait, each with its verdict, however many they are: all or none.
+    """End queued attempts of one layout, each with its verdict, however many they are: all or none.
 
     Raises Moved where one does not wait any more.
     """
@@ -162,7 +162,7 @@ def end_queued_attempts(verdicts: Mapping[Attempt, Verdict]) -> None:
             *(When(pk__in=pks, then=Value(value(verdict))) for verdict, pks in alike.items())
         )
 
-    # as of `attempt`
+    # As in `move_attempt`, a caller's transaction takes all or nothing.
     with transaction.atomic(savepoint=False):
         waiting = Attempt.objects.filter(
             pk__in=[row.pk for row in verdicts], phase=AttemptPhase.QUEUED
@@ -200,7 +200,7 @@ def end_queued_attempts(verdicts: Mapping[Attempt, Verdict]) -> None:
 
 
 def _count_ended(ended: Mapping[tuple[str, str], int]) -> None:
-    """Attempts that ended, by outcome and reason, once that is stored."""
+    """Count attempts that ended, by outcome and reason, once that is stored."""
 
     def add() -> None:
         for (outcome, reason), number in ended.items():
@@ -217,7 +217,7 @@ def begin_teardown(
     *,
     first: Callable[[], None] | None = None,
 ) -> None:
-    """The runs are over (or cannot be): from here on only the way down is left. `first`: as of `layout`."""
+    """Begin the teardown: the runs are over or cannot be made. `first`: as in `move_layout`."""
     why = text or "all runs are over"
     move_layout(
         row,
@@ -236,7 +236,10 @@ def begin_teardown(
 
 
 def store_fields(row: Layout, *, notify: bool = False, **fields: Any) -> None:
-    """Fields that are no move: when the host answered, what troubles it. `told`: the campaign's pages look again."""
+    """Store fields that are no move: when the host answered, what troubles it.
+
+    `notify`: the campaign's pages look again.
+    """
     notify = row.__dict__.pop(NOTIFY_LATER, False) or notify
     fields = {**_pending_fields(row), **fields}
     if fields:
@@ -247,7 +250,10 @@ def store_fields(row: Layout, *, notify: bool = False, **fields: Any) -> None:
 
 
 def store_later(row: Layout, *, notify: bool = False, **fields: Any) -> None:
-    """Fields that are stored with what is noted next, at the step's end at the latest; `told`: as of `note`, then."""
+    """Set fields that are stored with the row's next update, at the step's end at the latest.
+
+    `notify`: as in `store_fields`, at that time.
+    """
     _set_fields(row, **fields)
     row.__dict__.setdefault(PENDING, {}).update(fields)
     if notify:
@@ -255,7 +261,10 @@ def store_later(row: Layout, *, notify: bool = False, **fields: Any) -> None:
 
 
 def note_response(row: Layout) -> None:
-    """The host answered. What is stored may be a little older: hosts are given up after minutes of silence."""
+    """Note that the host answered.
+
+    The stored time may be a little older: hosts are given up after minutes of silence.
+    """
     now = timezone.now()
     if row.seen_at is None or now - row.seen_at >= SEEN_INTERVAL:
         store_later(row, seen_at=now)

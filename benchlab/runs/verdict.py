@@ -13,7 +13,7 @@ from benchlab.runs.models import Artifact, Attempt
 from benchlab.runs.states import Outcome
 
 LAST_LINES = 5
-# bytes in which they are looked for
+# bytes in which the last lines are searched
 TAIL_BYTES = 64 << 10
 
 
