@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Durations of building a layout and taking it down: as it took here before, or an estimate. One query."""
+"""Durations of building a layout and taking it down: measured in earlier builds, or estimated. One query."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class BuildTime:
 
     seconds: float
     waits: float | None = 0.0
-    # from so many builds of the very stack on that host, else an estimate
+    # Measured in earlier builds of the same stack on that host, else an estimate.
     learned: bool = False
     # A person does part of the build.
     by_hand: bool = False
 
     @property
     def total_s(self) -> float | None:
-        """None: nobody can tell."""
+        """Total seconds; None if nobody can tell, or a person does part of the build."""
         return None if self.waits is None or self.by_hand else self.seconds + self.waits
 
 
@@ -60,7 +60,7 @@ def _build_time(topology: Topology, took: Sequence[tuple[float, float]]) -> Buil
     """`took`: (building and taking down, waiting until the first run) of earlier builds."""
     by_hand = any(layer["kind"] == MANUAL_LAYER for layer in topology.stack)
     awaits, grows = has_resync(topology), has_reshape(topology)
-    # how long a person took says nothing of the next one
+    # A person's time says nothing about the next build.
     if by_hand or not took:
         return BuildTime(LAYOUT_OVERHEAD_S, None if awaits or grows else 0.0, by_hand=by_hand)
     waits: float | None = median(waited for _, waited in took) if awaits else 0.0
@@ -71,12 +71,12 @@ def _build_time(topology: Topology, took: Sequence[tuple[float, float]]) -> Buil
 
 
 def has_resync(topology: Topology) -> bool:
-    """True when the kernel works on after it was built, as far as is known."""
+    """True when the kernel works on after the layout was built, as far as is known."""
     return any(registry.starts_resync(layer["kind"], layer["options"]) for layer in topology.stack)
 
 
 def has_reshape(topology: Topology) -> bool:
-    """True when the kernel may work on after it has grown."""
+    """True when the kernel may work on after the layout has grown."""
     awaits = any(
         registry.implements(layer["kind"], protocols.BackgroundWork) for layer in topology.stack
     )

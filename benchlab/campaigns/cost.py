@@ -18,7 +18,7 @@ from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Device
 from benchlab.topologies.models import Topology
 
-# (host, topology, workload, stages begun) -> matrix.key(point) -> cost
+# (host, topology, workload, stages begun) -> matrix.json_key(point) -> cost
 Costs = dict[tuple[int, int, int, int], "dict[str, Cost]"]
 
 # Building and taking down a layout, beside its runs: facts, mkfs, mount, proving the disks blank.
@@ -53,7 +53,7 @@ def check_sweep(
 def workload_costs(
     workload: Workload, target: Target, stack: Sequence[chain.LayerSpec] = ()
 ) -> dict[str, Cost]:
-    """matrix.key(point) -> its cost on `target`, the top of `stack`. Raises ValidationError as `check_sweep`."""
+    """Costs by matrix.json_key(point) on `target`, the top of `stack`. Raises ValidationError as `check_sweep`."""
     costs = {}
     for point, built in check_sweep(workload.name, workload.tool, workload.options, workload.sweep):
         try:

@@ -61,7 +61,7 @@ class Estimate:
 
     @property
     def ends_at(self) -> datetime:
-        """If it starts now."""
+        """End of the campaign if it starts now."""
         return timezone.now() + timedelta(seconds=self.seconds)
 
 
@@ -74,7 +74,7 @@ def estimate(
     visits: int | None = None,
     schedulers: Sequence[str] = (),
 ) -> Estimate:
-    """Nothing is stored and no host is asked. The order may be ordering.RECOMMENDED.
+    """Estimate a campaign. Nothing is stored and no host is asked. The order may be ordering.RECOMMENDED.
 
     Raises ValidationError as `create_campaign`.
     """
@@ -174,7 +174,7 @@ def _drift_warnings(factors: matrix.Factors) -> Iterator[str]:
 def _unwritten_reads(
     topologies: Sequence[Topology], workloads: Sequence[Workload]
 ) -> Iterator[str]:
-    """Reads that would measure no disk. One word for each pair, however many points it has."""
+    """Warnings of reads that would measure no disk: one for each pair, however many points it has."""
     for topology, workload in itertools.product(topologies, workloads):
         points = cost.check_sweep(workload.name, workload.tool, workload.options, workload.sweep)
         specs = chain.specs(topology.stack)

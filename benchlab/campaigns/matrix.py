@@ -36,7 +36,7 @@ ORDERS = (RANDOM_BLOCKS, AS_WRITTEN, ABBA)
 MIN_ABBA_VISITS = 2
 MAX_RUNS = 20_000
 AS_BUILT = (Moment(),)
-# what a point calls it
+# its key in a point
 SCHEDULER = "scheduler"
 
 
@@ -147,7 +147,7 @@ class Cell:
 
     @property
     def tool_point(self) -> dict[str, Any]:
-        """The point as far as it is the tool's."""
+        """The point without what is not an option of the tool."""
         excluded = {SCHEDULER} if self.scheduler else set[str]()
         return {name: value for name, value in self.point.items() if name not in excluded}
 
@@ -157,7 +157,7 @@ class Cell:
 
 
 def visits_of_order(order: str, requested: int | None) -> int:
-    """Number of builds of each layout in that order, with so many `wanted` (None: not told). Raises MatrixError."""
+    """Number of builds of each layout in that order, if `requested` (None: by default). Raises MatrixError."""
     if order != ABBA:
         if requested is not None and requested > 1:
             raise MatrixError(f"visits: more than one visit of each layout needs the order {ABBA}")
@@ -189,12 +189,12 @@ def sweep_points(sweep: Sweep) -> list[dict[str, Any]]:
 
 
 def json_key(value: Any) -> str:
-    """One text per JSON value. 1 and True are one value to Python but two options to a tool."""
+    """Unique text of a JSON value. 1 and True are one value to Python but two options to a tool."""
     return json.dumps(value, sort_keys=True)
 
 
 def count_runs(factors: Factors) -> int:
-    """Number of runs that there will be, without making them."""
+    """Number of runs of the matrix, without making them."""
     per_block = sum(math.prod(map(len, sweep.values())) for _, sweep in factors.workloads)
     blocks = sum(
         len(factors.visit_blocks(topology, visit))

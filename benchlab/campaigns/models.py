@@ -175,7 +175,7 @@ class Run(models.Model):
 
     @property
     def which(self) -> str:
-        """ "repeat 3", or "repeat 3, visit 2" of the second time that its layout is built."""
+        """Words for the repeat: "repeat 3", or "repeat 3, visit 2" of the second time that its layout is built."""
         return f"repeat {self.repeat}" + (f", visit {self.visit}" if self.visit > 1 else "")
 
     @property

@@ -89,7 +89,7 @@ def _by_cost(
     factors: matrix.Factors,
     costs: cost.Costs,
 ) -> Advice:
-    """`wanted`: in the order ABBA."""
+    """Advice by the cost of building. `factors`: those of the order ABBA."""
     takes = build_times.estimate_builds(hosts, topologies)
     if any(build.by_hand for build in takes.values()):
         why = "the manual steps of each layout would have to be done twice"
@@ -147,7 +147,7 @@ def run_costs(
 
 
 def share_disks(topologies: Sequence[Topology], spares: Sequence[Device]) -> bool:
-    """True when any two of them would take a disk in common."""
+    """True when any two of the topologies would take a disk in common."""
     used: set[int] = set()
     for topology in topologies:
         picked = {device.pk for device in cost.picked_devices(topology, list(spares)) or []}

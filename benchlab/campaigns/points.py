@@ -53,7 +53,7 @@ def format_value(name: str, setting: Any) -> str:
 
 
 def numeric_value(name: str, setting: Any) -> float | None:
-    """A value of that option as a number, sizes in bytes; None where it is none."""
+    """Value of that option as a number, sizes in bytes; None where it is no number."""
     size = _size_in_bytes(name, setting)
     amount = setting if size is None else size
     return (
@@ -83,7 +83,7 @@ def _text_rank(text: str) -> tuple[bool, float, str]:
 
 
 def _size_in_bytes(name: str, setting: Any) -> int | None:
-    """The size in bytes; None where it is none, or not written as one."""
+    """Size in bytes; None where the value is no size, or not written as one."""
     if name not in SIZE_OPTIONS or isinstance(setting, bool):
         return None
     if isinstance(setting, int):

@@ -32,7 +32,7 @@ PRESETS = {preset.slug: preset for preset in ALL_PRESETS}
 
 
 def presets_by_group(tools: Collection[str]) -> list[tuple[str, list[Preset]]]:
-    """Those of these tools in the order of the page: (heading, presets)."""
+    """Pairs of (heading, presets of these tools), in the order of the page."""
     mine = [preset for preset in ALL_PRESETS if preset.tool in tools]
     return [
         (name, list(presets)) for name, presets in groupby(mine, key=lambda preset: preset.group)

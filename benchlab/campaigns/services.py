@@ -83,8 +83,9 @@ def find_or_create_workload(
 
 
 def _check_owner(team: Team, user: Person, name: str, what: str) -> None:
-    """Refuse who is no owner: code that can run as root on the team's hosts could destroy any disk. Raises
-    ValidationError.
+    """Refuse users who are not owners. Raises ValidationError.
+
+    Code that can run as root on the team's hosts could destroy any disk.
     """
     if not has_role(user, team.pk, Role.OWNER):
         raise ValidationError(
@@ -93,7 +94,7 @@ def _check_owner(team: Team, user: Person, name: str, what: str) -> None:
 
 
 def check_ownership(team: Team, *groups: Sequence[Any]) -> None:
-    """Everything in a campaign belongs to its team. Raises ValidationError naming what does not."""
+    """Check that everything in a campaign belongs to its team. Raises ValidationError naming what does not."""
     for row in (row for group in groups for row in group):
         if row.team_id != team.pk:
             raise ValidationError(f"{row} does not belong to {team}.")
@@ -165,7 +166,10 @@ def build_factors(
 def check_schedulers(
     schedulers: Sequence[str], hosts: Sequence[models.Model], topologies: Sequence[Topology]
 ) -> None:
-    """Known ones, of disks below each layout, where no layer sets one itself. Raises ValidationError."""
+    """Check that the schedulers are known, for disks below each layout, where no layer sets one.
+
+    Raises ValidationError.
+    """
     if not schedulers:
         return
     try:
@@ -207,7 +211,7 @@ def spare_devices(hosts: Sequence[Host]) -> dict[int, list[Device]]:
 
 
 def _with_workload_names(error: str, workloads: Sequence[Workload]) -> str:
-    """A matrix error speaks of workloads by id; people know them by name."""
+    """Replace the ids of workloads in a matrix error by their names."""
     for workload in workloads:
         error = error.replace(f"workload {workload.pk}:", f"Workload {workload.name}:")
     return error

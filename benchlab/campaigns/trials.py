@@ -30,7 +30,7 @@ _team_locks: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
 
 
 class Busy(Exception):
-    """Others try patterns at the moment."""
+    """Others are trying patterns at the moment."""
 
 
 def try_lines(team: int, sample: str, lines: Sequence[str], file: str) -> list[ExtractionOutcome]:

@@ -121,7 +121,7 @@ def _preset_workload(
 
 
 def _file_size(smallest: int) -> int:
-    """A share of it in whole MiB, at least one."""
+    """Share of the layout's size in whole MiB, at least one."""
     return max(int(smallest * FILE_SHARE) // MIB_BYTES, 1) * MIB_BYTES
 
 
