@@ -20,7 +20,7 @@ EMPTY = re.compile(r"(ram|zram|loop|sr|fd)\d+$")
 
 
 class Owner(StrEnum):
-    # no BenchLab's: the system's, or a person's
+    # not made by a BenchLab, but by the system or a person
     NOBODY = ""
     # of a layout that holds the host
     OURS = "ours"
@@ -58,7 +58,7 @@ class Block:
     layout: str = ""
     whose: Owner = Owner.NOBODY
     repeated: bool = False
-    # what it belongs to: "lvm VG", "md NAME", "zpool POOL"
+    # group that the device belongs to: "lvm VG", "md NAME", "zpool POOL"
     member: str = ""
 
     @property
@@ -78,7 +78,7 @@ NO_LAYOUTS = LayoutNames()
 
 
 def is_whole(device: BlockDevice) -> bool:
-    """A disk as a person buys it (or multipath's one name for it), not a slice, a stack, or a memory disk."""
+    """True for a disk as a person buys it (or multipath's one name for it), not a slice, a stack, or a memory disk."""
     return device.type in WHOLE and device.size > 0 and not EMPTY.match(device.name)
 
 
@@ -141,14 +141,14 @@ def _layout_of(device: BlockDevice, graph: Graph, names: LayoutNames) -> str:
 
 
 def first_layout_name(texts: Iterable[str]) -> str:
-    """The first layout's name in paths, labels and names of groups; "" when there is none."""
+    """Name of the first layout in paths, labels and names of groups; "" when there is none."""
     words = (word for text in texts for word in text.split("/"))
     candidates = ((word, match[0]) for word in words if (match := NAME.match(word)))
     return next((name for word, name in candidates if has_layout_name(word, name)), "")
 
 
 def _is_empty_slot(device: BlockDevice) -> bool:
-    """Empty slots that only make a long list: loop devices without a file, memory disks, drives without a disc."""
+    """True for empty slots that only lengthen a list: loop devices without file, memory disks, drives without disc."""
     return device.size == 0 or bool(
         EMPTY.match(device.name) and not (device.holders or device.mounts or device.swap)
     )

@@ -72,7 +72,7 @@ ADVICE: Mapping[str, Advice] = {
 
 
 def concerns_host(reason: Reason) -> bool:
-    """True when an error tells of the host. A tool that failed there, or a plan that does not fit, does not."""
+    """True when an error is about the host; not for a tool that failed there, or a plan that does not fit."""
     return reason in ADVICE
 
 

@@ -17,13 +17,13 @@ from benchlab.web.free_names import free_name
 
 
 def make_credential(team: Team, name: str) -> Credential:
-    """A new Ed25519 key pair. Raises HostsError when the team has one of that name."""
+    """Generate an Ed25519 key pair. Raises HostsError when the team has one of that name."""
     private, public = keys.generate_key_pair("benchlab")
     return _store_credential(team, name, private, public, uploaded=False)
 
 
 def upload_credential(team: Team, name: str, private_text: str) -> Credential:
-    """Keep a private key that a person brings. Raises HostsError when it is none, or is locked by a passphrase."""
+    """Store a private key that a person brings. Raises HostsError when it is none, or is locked by a passphrase."""
     private = private_text.replace("\r\n", "\n").strip() + "\n"
     try:
         public = keys.check_private_key(private)
@@ -38,7 +38,7 @@ def free_key_name(team: Team, name: str) -> str:
 
 
 def delete_credential(credential: Credential) -> None:
-    """Raises HostsError while hosts use it."""
+    """Delete a key pair. Raises HostsError while hosts use it."""
     try:
         credential.delete()
     except ProtectedError:

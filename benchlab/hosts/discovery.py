@@ -30,7 +30,7 @@ IN_USE_MAX = 255
 FACT_MAX = 4096
 # with all partitions and volumes; a host with more is not understood
 DEVICES_MAX = 10_000
-# What a reading says of a disk, as its row's fields
+# Fields of a disk's row that a reading fills.
 DEVICE_FIELDS = ("name", "model", "serial", "wwn", "size", "rotational", "present", "in_use")
 # nothing on a host carries it, so nothing counts as our own
 NO_LAYOUT = "bl0"
@@ -38,7 +38,7 @@ NO_LAYOUT = "bl0"
 _converter = cattrs.Converter()
 
 
-# Whether a tool can run as a user of its own: what hostside/as_user.sh does, tried out.
+# Tries what hostside/as_user.sh does: whether a tool can run as a user of its own.
 CONFINEMENT = Need(
     "confines",
     version_argv=(
@@ -57,7 +57,7 @@ def required_programs() -> tuple[Need, ...]:
 
 
 def read_facts(host: Host, shell: Shell | None = None) -> FactSnapshot:
-    """Look at the host now; keep what was seen and bring its devices up to date.
+    """Read the host now; store its facts and bring its devices up to date.
 
     Raises AgentError. Called without a shell it connects, and records the trouble with the host when that fails.
     """
@@ -74,7 +74,7 @@ def read_facts(host: Host, shell: Shell | None = None) -> FactSnapshot:
 
 
 class FactsProvider(Protocol):
-    """`ACCESS`: as Host.access tells it. What is known of such a host is what a tool said of it, kept as facts."""
+    """Provider of facts. `ACCESS`: the value of Host.access. A tool reported all facts of such a host."""
 
     ACCESS: str
 
@@ -92,7 +92,7 @@ def _facts_provider(access: str) -> FactsProvider:
 
 
 def read_current_facts(shell: Shell) -> HostFacts:
-    """The host's devices now, as `store` would keep them, without keeping them: no tool is asked for its version.
+    """Read the host's devices as `store_facts` would keep them, without storing them. No tool is asked for its version.
 
     Raises AgentError.
     """
@@ -107,7 +107,7 @@ def missing_program(kind: str, options: Mapping[str, Any], facts: HostFacts) -> 
 
 
 def facts_of(snapshot: FactSnapshot) -> HostFacts:
-    """Structured once for each object: a step asks for them several times, and they may be long."""
+    """Facts of a snapshot, structured once per object: a step asks for them several times, and they may be long."""
     cached: tuple[Any, HostFacts] | None = snapshot.__dict__.get("_structured")
     if cached is None or cached[0] is not snapshot.facts:
         cached = snapshot.facts, _converter.structure(snapshot.facts, HostFacts)
@@ -129,7 +129,7 @@ def last_facts(host: Host) -> HostFacts | None:
 
 
 def all_last_facts(hosts: Iterable[Host]) -> dict[int, HostFacts]:
-    """The same by host, without those of which there is none. One query."""
+    """Facts of the last readings by host, without hosts that `last_facts` has none for. One query."""
     rows = FactSnapshot.objects.filter(host__in=[host.pk for host in hosts])
     newest = rows.order_by("host_id", "-pk").distinct("host_id")
     facts_by_host = {row.host_id: _structured_or_none(row) for row in newest}
@@ -154,7 +154,7 @@ def store_facts(host: Host, facts: HostFacts) -> FactSnapshot:
 
 
 def _mark_answered(host: Host) -> None:
-    """First of all, and it holds the row: with two readers at a time a snapshot could be kept twice."""
+    """Note that the host answered. This comes first, for it locks the row: two readers could store a snapshot twice."""
     fields = {"seen_at": timezone.now(), "trouble": "", "trouble_text": ""}
     if not Host.objects.filter(pk=host.pk).update(**fields):
         raise Host.DoesNotExist
@@ -163,7 +163,7 @@ def _mark_answered(host: Host) -> None:
 
 
 def _store_snapshot(host: Host, plain: dict[str, Any]) -> FactSnapshot:
-    """The newest one where the host is as it was then, else a new one."""
+    """Return the newest snapshot if its facts are equal, else store a new one."""
     digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
     now = timezone.now()
     latest = host.snapshots.defer("facts").first()
@@ -213,7 +213,7 @@ def _differs(row: Device, fields: Mapping[str, Any]) -> bool:
 
 
 def _device_values(device: BlockDevice, facts: HostFacts, layout: str) -> dict[str, Any]:
-    """TOLD, each with its value."""
+    """Values of the device's fields that a reading fills."""
     return {
         "name": device.name[:64],
         "model": device.model[:255],

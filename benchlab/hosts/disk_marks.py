@@ -49,7 +49,7 @@ def disk_mark(disk: Device, held: Collection[str]) -> Mark:
 
 
 def mark_order(disk: Device, held: Collection[str]) -> tuple[Any, ...]:
-    """The system's last; of the others disks that turn first, as they are most."""
+    """Key to sort disks by: the system's last; before it disks that turn first, as they are most."""
     return disk_state(disk, held) == SYSTEM, is_fast(disk), natural_key(disk.name)
 
 

@@ -5,4 +5,4 @@ from __future__ import annotations
 
 
 class HostsError(Exception):
-    """A wish that cannot be; the text says what is wrong, with what, and what to do. It is shown to people."""
+    """A request that cannot be met. The text, shown to people, says what is wrong, with what, and what to do."""

@@ -108,7 +108,7 @@ class AddForm(AddressForm):
 
 
 class ConfirmKeyForm(forms.Form):
-    """The fingerprint travels with the form: what is pinned is what was on the person's screen."""
+    """Form with the fingerprint, so that what is pinned is what was on the person's screen."""
 
     fingerprint = forms.CharField(max_length=100, widget=forms.HiddenInput)
     compared = forms.BooleanField(
@@ -140,7 +140,7 @@ def rated_throughput() -> forms.DecimalField:
 
 
 def megabytes_to_bytes(mega: Decimal | None) -> int | None:
-    """B/s of what was typed in MB/s."""
+    """Convert throughput typed in MB/s to B/s."""
     return None if mega is None else int(mega.scaleb(6))
 
 
@@ -170,7 +170,7 @@ class RatingForm(DeviceModelForm):
 
 
 class SpareForm(forms.Form):
-    """Giving a disk away. The services check what was typed; here is only the form."""
+    """Form to mark a disk spare. The services check what was typed."""
 
     role = forms.CharField(
         max_length=32,

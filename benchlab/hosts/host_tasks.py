@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that waits for a host: asked for by a page or the API, done by a worker, followed by whoever looks.
+"""Tasks that wait for a host: a page or the API requests one, a worker does it, pages follow it.
 
 A host may be silent for minutes, or mean to be: no web request ever waits for one. The row is the queue; messages only
 say that there is something, and the sweeper (benchlab/engine/sweeper.py) sends those again that were lost.
@@ -42,13 +42,13 @@ MAX_AT_ONCE = 4
 MAX_AT_ONCE_OF_TEAM = 3
 # a message that was not taken by then is sent again
 RESEND_AFTER = timedelta(seconds=10)
-# nobody expects any more what no worker began by then
+# A task that no worker began by then is given up.
 STALE_AFTER = timedelta(minutes=15)
 # a worker that dies of a task takes only so many others along
 MAX_TRIES = 3
 # messages per sweep
 MAX_PER_SWEEP = 50
-# so long a page tells how one ended
+# Time for which a page shows how a task ended.
 SHOWN_FOR = timedelta(minutes=5)
 # it sweeps every second
 WORKER_SILENT_S = 15.0
@@ -98,7 +98,7 @@ KINDS: Mapping[str, Kind] = {
 def request_task(
     host: Host, kind: str, by: AbstractBaseUser | AnonymousUser | None, **options: Any
 ) -> HostTask:
-    """Have it done. Who asks twice gets the one that is open already."""
+    """Request a task. A second request for the same returns the task that is open already."""
     assert kind in KINDS, kind
     with transaction.atomic():
         Host.objects.select_for_update(no_key=True).get(pk=host.pk)
@@ -117,12 +117,12 @@ def request_task(
 
 
 def _notify_worker(*pks: int) -> None:
-    """A worker, once the transaction is committed."""
+    """Notify a worker, once the transaction is committed."""
     messages.after_commit(PERFORM, pks)
 
 
 def due_tasks() -> list[int]:
-    """Those that no worker took, or that died with theirs; they are due again after AGAIN. For the sweeper."""
+    """Tasks that no worker took, or that died with theirs; they are due again after RESEND_AFTER. For the sweeper."""
     now = timezone.now()
     with transaction.atomic():
         rows = HostTask.objects.filter(ended_at=None, due_at__lte=now).order_by("pk")
@@ -134,7 +134,7 @@ def due_tasks() -> list[int]:
 
 
 def perform_task(pk: int) -> None:
-    """Do it, in a worker. One that is over, in other hands or has no seat yet is left alone."""
+    """Perform a task in a worker. One that is over, in other hands or has no seat yet is left alone."""
     with lease(pk, Lock.HOST_TASK) as held:
         if held and (row := _locked_row(pk)):
             with log_context.about(host=row.host_id):
@@ -159,7 +159,7 @@ def _running_by_team(still_open: QuerySet[HostTask]) -> Counter[int]:
 
 
 def _locked_row(pk: int) -> HostTask | None:
-    """The row, when it may be done now. One whose worker died has its seat still."""
+    """The locked row, if it may be done now. A task whose worker died has its seat still."""
     now = timezone.now()
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [Lock.SEATS])
@@ -215,7 +215,7 @@ def read_facts(host: Host, by: object) -> Result:
 
 
 def wait_for_task(row: HostTask, *, keep_connection: bool = False) -> HostTask:
-    """The row as it is when it is over, at the latest after WAIT_S. Meanwhile others have our connection."""
+    """Wait for the end of a task, WAIT_S at most, and return its row. Meanwhile others have our connection."""
     until = time.monotonic() + MAX_WAIT_S
     request_slots.release_slot()
     while True:
@@ -229,7 +229,7 @@ def wait_for_task(row: HostTask, *, keep_connection: bool = False) -> HostTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task as a page tells it."""
+    """Task as a page shows it."""
 
     row: HostTask
     # what is wrong with the worker, "" for nothing; of one that goes on
@@ -249,7 +249,7 @@ class TaskView:
 
     @property
     def error(self) -> str:
-        """Error of the task that the page does not say anyhow beside the host's trouble."""
+        """Error of the task, unless the page shows it anyhow as the host's trouble."""
         return "" if self.row.error == self.row.host.trouble_text else self.row.error
 
 
@@ -281,7 +281,7 @@ def task_view(row: HostTask) -> TaskView:
 
 
 def worker_trouble() -> str:
-    """Reason why nothing goes on, in words; "" when a worker was seen a moment ago."""
+    """Reason why no task makes progress, in words; "" when a worker was seen a moment ago."""
     try:
         age = beats.age_s()
     except redis.RedisError:

@@ -123,7 +123,7 @@ class FactSnapshot(models.Model):
 
     @property
     def read_at(self) -> datetime:
-        """The last reading that these facts are of."""
+        """Time of the last reading that found these facts."""
         return self.seen_at or self.taken_at
 
 
@@ -273,7 +273,7 @@ class Device(models.Model):
 
     @property
     def lapsed(self) -> bool:
-        """Marked spare in an earlier boot, and known by its name only: refused until it is marked again."""
+        """True if marked spare in an earlier boot and known by its name only: refused until it is marked again."""
         if not (self.spare and self.weak):
             return False
         latest = self.host.snapshots.values_list("boot_id", flat=True).first()

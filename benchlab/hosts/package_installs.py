@@ -31,9 +31,9 @@ ADVANCE = "benchlab.hosts.tasks.advance_install"
 TIMEOUT_S = 1800.0
 # characters of what it printed, from the end
 OUTPUT_MAX_CHARS = 64 * 1024
-# else the worker that wanted to start it died before
+# After this time the worker that wanted to start it has died.
 START_LIMIT = timedelta(minutes=2)
-# nobody expects any more what no worker began by then
+# An install that no worker began by then is given up.
 STALE_AFTER = timedelta(minutes=15)
 # a message that was not taken by then is sent again
 RESEND_AFTER = timedelta(seconds=10)
@@ -93,7 +93,7 @@ def start_install(
 
 
 def due_installs() -> list[int]:
-    """Open ones that are to be looked at now; they are due again after AGAIN. For the sweeper."""
+    """Open installs that are to be checked now; they are due again after RESEND_AFTER. For the sweeper."""
     now = timezone.now()
     with transaction.atomic():
         rows = PackageInstall.objects.filter(Q(due_at=None) | Q(due_at__lte=now), ended_at=None)
@@ -103,7 +103,7 @@ def due_installs() -> list[int]:
 
 
 def install_team(pk: int) -> int | None:
-    """The team whose host it is for; None: it is gone."""
+    """Team whose host it is for; None if the install is gone."""
     return PackageInstall.objects.filter(pk=pk).values_list("host__team", flat=True).first()
 
 
@@ -126,7 +126,7 @@ def advance_step(pk: int) -> None:
 
 
 def _begin_install(row: PackageInstall) -> None:
-    """Raises AgentError when it may have begun nevertheless: `follow` finds out."""
+    """Begin the install. Raises AgentError when it may have begun nevertheless: `follow_install` detects that."""
     if timezone.now() - row.created_at > STALE_AFTER:
         _end_install(row, trouble="No worker picked it up in time. Try again.")
         return
@@ -172,7 +172,7 @@ def _install_job(row: PackageInstall) -> Job:
 
 
 def follow_install(row: PackageInstall) -> PackageInstall:
-    """Look how far it is; when it is over, keep what it printed and read the host anew. Raises AgentError."""
+    """Follow an install; when it is over, store what it printed and read the host anew. Raises AgentError."""
     if row.ended_at is not None:
         return row
     if row.begun_at is None and timezone.now() - row.created_at <= STALE_AFTER:
@@ -220,6 +220,6 @@ def _end_install(row: PackageInstall, **fields: object) -> None:
 
 
 def is_installing(host: Host) -> bool:
-    """True while packages are being installed there. Raises AgentError when it does not answer."""
+    """True while packages are being installed there. Raises AgentError when the host does not answer."""
     row = host.installs.filter(ended_at=None).first()
     return row is not None and follow_install(row).ended_at is None

@@ -22,7 +22,7 @@ def add_host(
     is_local: bool = False,
     notes: str = "",
 ) -> Host:
-    """A host that nobody has contacted yet. Raises HostsError when the team has one of that name."""
+    """Add a host that nobody has contacted yet. Raises HostsError when the team has one of that name."""
     if credential.team_id != team.pk:
         raise HostsError(f"Key {credential.name} belongs to another team.")
     host = Host(
@@ -51,7 +51,7 @@ def change_host(host: Host, **fields: object) -> Host:
 
 
 def delete_host(host: Host) -> None:
-    """Raises HostsError while runs or layouts tell of it: results would lose where they came from."""
+    """Delete a host. Raises HostsError while runs or layouts refer to it: results would lose their origin."""
     try:
         with transaction.atomic():
             host.delete()

@@ -29,7 +29,7 @@ def host_spares(host: Host) -> dict[str, Spare]:
 
 
 def spares_among(devices: Iterable[Device]) -> dict[str, Spare]:
-    """The same of one host's devices that are at hand."""
+    """Spare devices among those of one host, by identity, as the person confirmed them."""
     return {
         device.identity: Spare(
             identity=device.identity,
@@ -46,8 +46,10 @@ def spares_among(devices: Iterable[Device]) -> dict[str, Spare]:
 def mark_spare(
     device: Device, user: AbstractBaseUser | AnonymousUser, typed: str, role: str
 ) -> Device:
-    """Give a disk away. Raises HostsError when it is not what was typed or is in use; AgentError when the
-    host has to be asked again and does not answer."""
+    """Mark a disk spare: it may be wiped. Raises HostsError when it is not what was typed or is in use.
+
+    Raises AgentError when the host has to be asked again and does not answer.
+    """
     role = role.strip().lower()
     if not ROLE.fullmatch(role):
         raise HostsError(
@@ -77,7 +79,7 @@ def mark_spare(
 
 
 def unmark_spare(device: Device) -> None:
-    """Take a disk back. Raises HostsError while a layout stands on it."""
+    """Mark a disk as no longer spare. Raises HostsError while a layout stands on it."""
     with transaction.atomic():
         fresh = Device.objects.select_for_update().get(pk=device.pk)
         for layout in fresh.host.layouts.holding():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reaching a host: whose key it must show, and what is known when it cannot be reached."""
+"""Access to a host by SSH: the key that it must show, and why it cannot be reached."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def _ssh_address(host: Host) -> shell.Address:
 
 
 def try_again(host: Host) -> None:
-    """A person wants to know now: the next connection is tried, however short ago the last one failed."""
-    # which connecting tells
+    """Try the next connection at once, however recently the last one failed: a person wants to know now."""
+    # Connecting reports it.
     with suppress(AgentError):
         shell.try_again(_ssh_address(host))
 
@@ -116,7 +116,7 @@ def confirm_key(host: Host, fingerprint: str) -> None:
 
 @transaction.atomic
 def keep_key(host: Host) -> None:
-    """Turn down a changed key: the pinned one stays the only one that is accepted."""
+    """Reject a changed key: the pinned one stays the only one that is accepted."""
     _store_decision(host, Host.objects.select_for_update().get(pk=host.pk).host_key)
 
 
@@ -126,9 +126,9 @@ def _store_decision(host: Host, key: str) -> None:
 
 
 def record_trouble(host: Host, error: AgentError) -> None:
-    """Remember why the host did not answer; of a changed key, also which one it shows.
+    """Store why the host did not answer; for a changed key, also the key that it shows.
 
-    Errors that do not tell of the host itself (a tool failed) are not kept here.
+    Errors that are not about the host itself (a tool failed) are not stored here.
     """
     if not concerns_host(error.reason):
         return
@@ -139,7 +139,7 @@ def record_trouble(host: Host, error: AgentError) -> None:
 
 
 def _changed_key(host: Host) -> str:
-    """The key that the host shows, "" when it shows the pinned one again or nothing at all."""
+    """Key that the host shows; "" when it shows the pinned one again or nothing at all."""
     try:
         key = _fetch_host_key(host).public_key
     except AgentError:
