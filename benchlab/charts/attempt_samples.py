@@ -33,7 +33,7 @@ SERIES_AT_ONCE = 8
 
 
 def read_rows(attempt: Attempt, metrics: Collection[str], span: Span) -> list[MetricRows]:
-    """Rows of these metrics for every device. What is seen of a run does not depend on which way it was read."""
+    """Read rows of these metrics for every device. Both ways to read them give the same rows."""
     sampled = [
         *_rows_from_strips(attempt, metrics, span),
         *_rows_from_series(attempt, metrics, span),
@@ -54,7 +54,7 @@ def _rows_from_strips(
 def _rows_from_series(
     attempt: Attempt, metrics: Collection[str], span: Span
 ) -> Iterator[MetricRows]:
-    """Those that no strip has."""
+    """Read the rows that no strip holds."""
     has = {
         (s, m, device) for s, m, devices in strips.covered_metrics(attempt) for device in devices
     }
@@ -68,7 +68,7 @@ def _rows_from_series(
 
 
 def _read_series(pks: Sequence[int]) -> Iterator[SampledSeries]:
-    """A few at a time, in binary: as text a day of a hundred series takes ten times as long."""
+    """Read a few series at a time, in binary: as text a day of a hundred series takes ten times as long."""
     for at in range(0, len(pks), SERIES_AT_ONCE):
         statement = SQL(
             "SELECT sampler, device, metric, unit, array_send(times), array_send(values)"
@@ -93,7 +93,7 @@ def read_tracks(attempt: Attempt) -> list[Track]:
 
 
 def iterate_tracks(attempt: Attempt) -> Iterator[Track]:
-    """One after the other: a few series are in memory at a time."""
+    """Yield the tracks one after the other, with only a few series in memory at a time."""
     rows = Series.objects.filter(attempt=attempt).order_by("sampler", "device", "pk")
     placed = _shares_host_clock(attempt)
     for series in _read_series(list(rows.values_list("pk", flat=True))):
@@ -102,12 +102,12 @@ def iterate_tracks(attempt: Attempt) -> Iterator[Track]:
 
 
 def _shares_host_clock(attempt: Attempt) -> bool:
-    """True when it is known how the times that a tool told stand to the host's."""
+    """True if the offset between the tool's times and the host's clock is known."""
     return sum(window.measured for window in read_windows(attempt)) == 1 or READERS in attempt.meta
 
 
 def _device_name(sampler: str, metric: str, device: str, placed: bool) -> tuple[str, bool]:
-    """(the device's name, whether its times stand apart from the host's)."""
+    """Return (the device's name, whether its times are on a clock other than the host's)."""
     name = "" if device else _tool_label(sampler, metric)
     apart = bool(name) and not placed
     return f"{name}, by its own clock" if apart else name or device, apart
@@ -125,12 +125,12 @@ def _tool_label(sampler: str, metric: str) -> str:
 
 
 def read_windows(attempt: Attempt) -> list[Window]:
-    """Windows of what its tool did, on the clock of its tracks; [] where nobody told."""
+    """Return the windows of its tool's phases, on the clock of its tracks; [] if unknown."""
     return sampled_tracks.parse_windows(attempt.windows)
 
 
 def read_placed_layers(attempt: Attempt) -> tuple[Placed, ...] | None:
-    """Layers of its plan, at its moment; None where that cannot be read, as of a result from elsewhere."""
+    """Return the layers of its plan at its moment; None if there is no readable plan, as for imported results."""
     try:
         plan = as_json.from_json(attempt.layout.plan or {})
     except AgentError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caches, ZFS pools and arrays over an attempt: what their samplers say beside the disks'. Pure: tracks -> figures."""
+"""Caches, ZFS pools and arrays over an attempt: the metrics of their own samplers. Pure: tracks -> figures."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ CACHE_PANELS = {metric: panel for chart in CACHE_CHARTS for metric, panel in cha
 
 
 def available_charts(tracks: Iterable[Track]) -> list[CacheChart]:
-    """The charts that have something to show."""
+    """Return the charts that have something to show."""
     metrics = {track.metric for track in tracks if _has_values(track)}
     return [chart for chart in CACHE_CHARTS if metrics & chart.metrics.keys()]
 
@@ -133,7 +133,7 @@ def build_cache_figure(
 
 
 def _has_values(track: Track) -> bool:
-    """A ratio of 0 is a finding; rates and sizes of 0 all the time are nothing."""
+    """True if there is something to draw: any known ratio, even 0, but only rates and sizes that are not always 0."""
     if CACHE_PANELS.get(track.metric, ("", ""))[1] == "%":
         return bool((~np.isnan(np.asarray(track.values, dtype=float))).any())
     return bool((np.asarray(track.values, dtype=float) > 0).any())
@@ -150,7 +150,7 @@ def _cache_panel(metric: str, title: str, unit: str, tracks: Sequence[Track]) ->
 
 
 def _ordered_devices(names: set[str], facts: Mapping[str, Any]) -> list[StackedDevice]:
-    """Block devices as everywhere; pools with their vdevs below them; "" is the host."""
+    """Order block devices as everywhere else, and pools with their vdevs below them; "" is the host."""
     blocks = {name for name in names if name and "/" not in name and not _is_pool(name, names)}
     rest = sorted(
         names - blocks, key=lambda name: [(part in VDEV_CLASSES, part) for part in name.split("/")]

@@ -33,7 +33,7 @@ from benchlab.charts.tables import CurvePoint, MetricRow, curve_points, latency_
 from benchlab.findings.models import Finding
 from benchlab.topologies import moments
 
-# the finding that tells it of a whole workload
+# the finding that states it about a whole workload
 DISAGREEING_REPEATS = "repeats_disagree"
 
 
@@ -89,7 +89,7 @@ class Card:
 
     @property
     def main_choices(self) -> list[tuple[str, str]]:
-        """The choices worth a first place, with their words."""
+        """The most important choices, with their words."""
         return [
             (metric, metric_naming.metric_word(metric))
             for metric in self.metrics
@@ -124,7 +124,7 @@ class Card:
 
     @property
     def drawing_choices(self) -> list[tuple[str, str]]:
-        """Choices of what its chart is drawn over: (?against=, words); [] where there is no choice."""
+        """Choices of the chart's x axis: (?against=, words); [] if there is no choice."""
         first = ("", DRAWINGS[""] if self.swept else "as bars")
         curve = self.swept and self.latency_choices and "iops" in self.metrics
         others = [*([("latency", DRAWINGS["latency"])] if curve else []), *self.cdf_choices]
@@ -137,7 +137,7 @@ class Card:
 
     @property
     def workers(self) -> int | None:
-        """Whole multiple of the told depth that was in flight, where it is one at all points alike; else None."""
+        """The whole multiple of the configured depth that was in flight, if it is the same at all points; else None."""
         checked = [point.little for point in self.points if point.little]
         return common_factor(checked) if len(checked) == len(self.points) else None
 
@@ -183,7 +183,7 @@ def campaign_cards(
     query: QueryDict | None = None,
     lines: Sequence[Group] | None = None,
 ) -> list[Card]:
-    """A card per workload of the campaign that has results. Two queries, more where repeats were not measured alike
+    """Build a card per workload with results. Two queries, more if repeats were not measured alike
     or differ, and two a card whose lines reach past their knees.
 
     `query` is the page's: its ?metric= and ?moment= are shown where they were measured. `lines`: all of the campaign's,
@@ -204,7 +204,7 @@ def campaign_cards(
 
 
 def _mark_repeat_findings(campaign: int, cards_made: list[Card]) -> list[Card]:
-    """Cards with whether a finding tells already what a card would tell of its repeats. One query where any differ."""
+    """Mark the cards whose differing repeats a finding already reports. One query if any repeats differ."""
     if not any(card.differing_points for card in cards_made):
         return cards_made
     findings = Finding.objects.filter(campaign=campaign, kind=DISAGREEING_REPEATS, stands=True)
@@ -222,7 +222,7 @@ def build_cards(
     line_filter: request_params.Filter,
     metric: str = "",
 ) -> list[Card]:
-    """`wanted` narrowed the lines down already but for their moment; the card adds its workload."""
+    """Build the cards. `line_filter` has already selected the lines, except by moment; each card adds its workload."""
     return [
         _build_card(lines, figure_url, csv_url, line_filter, metric)
         for lines in group_by_work(groups)
@@ -230,7 +230,7 @@ def build_cards(
 
 
 def with_differences(cards: Iterable[Card], differences: Mapping[int, Differences]) -> list[Card]:
-    """`found`: {workload: what differs between the lines of its card}."""
+    """Add the differences between a card's lines: {workload: its differences}."""
     return [
         replace(
             card,
@@ -243,7 +243,7 @@ def with_differences(cards: Iterable[Card], differences: Mapping[int, Difference
 def _lines_at_moment(
     every: Sequence[Group], line_filter: request_params.Filter
 ) -> tuple[list[str], request_params.Filter, list[Group]]:
-    """(every moment that was measured, what is wanted of them, those lines)."""
+    """Return (all measured moments, the filter with a measured moment or none, the lines that it selects)."""
     codes = sorted(
         {group.stage for group in every}, key=lambda code: moments.parse_moment(code).time_order
     )

@@ -21,7 +21,7 @@ from benchlab.charts.queries import Group, Person, read_groups
 from benchlab.topologies import moments
 from benchlab.web import lists
 
-# the parameter with words that campaigns are found by
+# the parameter with the words to search for campaigns
 CAMPAIGN_SEARCH = "pick"
 
 
@@ -60,7 +60,7 @@ def _sorted_choices(pairs: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
 def _stage_choices(
     every: Sequence[Group], line_filter: request_params.Filter
 ) -> list[tuple[str, str, bool]]:
-    """(value, words, whether ticked) of the moments that were measured, in the order of time."""
+    """Return (value, words, whether ticked) of the measured moments, in the order of time."""
     codes = sorted(
         {group.stage for group in every}, key=lambda code: moments.parse_moment(code).time_order
     )
@@ -94,7 +94,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 def _compared_cards(
     user: Person, line_filter: request_params.Filter, every: list[Group], metric: str
 ) -> list[Card]:
-    """A chart for each thing that was done, by whatever workload. Each says under which conditions its lines differ."""
+    """Build a chart for each kind of work, across workloads. Each states the conditions in which its lines differ."""
     unequal = line_differences(user, line_filter.select(every))
     groups = replace(line_filter, moment=None).select(every)
     urls = reverse("compare-figure"), reverse("compare-csv")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Under what conditions lines were measured: what one compares, and what else differs.
+"""Conditions under which lines were measured: what one compares, and what else differs.
 
 Only equals compare without a warning (docs/method.md), but what one compares on purpose is no cause for one: layouts,
 hosts, moments, points of a sweep, and what follows from them. What a source never told is not known, neither equal nor
@@ -29,7 +29,7 @@ from benchlab.web.units import format_size
 NOT_STATED = "not told"
 LAYOUT, POINT = "Layout", "Point"
 OPTION, OPTIONS = "Option ", "some options of the tool"
-# What a line is, by the attribute that tells whether lines differ in it on purpose.
+# The properties of a line, by the attribute that shows whether lines differ in it on purpose.
 COMPARED_CONDITIONS = {"Host": "host", LAYOUT: "topology", "Moment": "stage", POINT: "rest"}
 # a host has its own
 HOST_CONDITIONS = ("CPU", "Memory")
@@ -56,7 +56,7 @@ class ConditionTable:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """`untold`: (line, conditions that others tell and its source does not)."""
+    """Differences between lines. `untold`: (line, conditions that others state and its source does not)."""
 
     compared: ConditionTable = field(default_factory=ConditionTable)
     others: ConditionTable = field(default_factory=ConditionTable)
@@ -76,7 +76,7 @@ class AttemptConditions:
 
     texts: Mapping[str, str]
     devices: Devices
-    # what of CHOSEN sets its schedulers: its layout, or its point
+    # the entry of CHOSEN that sets its schedulers: its layout, or its point
     scheduler_origin: str = ""
 
 
@@ -87,17 +87,17 @@ class LineConditions:
     conditions: tuple[AttemptConditions, ...]
 
     def count_values(self, name: str) -> Counter[str]:
-        """Values that its attempts tell, and how many tell each."""
+        """Count the values that its attempts state."""
         return Counter(attempt.texts.get(name, "") for attempt in self.conditions)
 
 
 def line_differences(user: Person, groups: Sequence[Group]) -> dict[int, Differences]:
-    """{workload: what differs between the lines of its chart}; charts whose lines are all alike are left out."""
+    """Return {workload: the differences between its chart's lines}, without charts whose lines are all alike."""
     return _differences_by_workload(user, groups, _compare_lines)
 
 
 def repeat_differences(user: Person, groups: Sequence[Group]) -> dict[int, Differences]:
-    """{workload: what differs between repeats of one point}; asks for nothing while all fingerprints are alike."""
+    """Return {workload: the differences between repeats of a point}. No query if all fingerprints are equal."""
     mixed = [group for group in groups if group.has_unlike_repeats]
     return _differences_by_workload(user, mixed, _compare_repeats) if mixed else {}
 
@@ -231,7 +231,7 @@ def _condition_cell(counted: Counter[str]) -> str:
 
 
 def _unstated_conditions(lines: Sequence[LineConditions]) -> Iterator[tuple[str, str]]:
-    """The tool's options in one word: there are many, and few sources tell them."""
+    """Return the unstated conditions, the tool's options as one word: there are many, and few sources state them."""
     names = [
         name
         for name in _condition_names(lines)
@@ -245,7 +245,7 @@ def _unstated_conditions(lines: Sequence[LineConditions]) -> Iterator[tuple[str,
 
 
 def _read_conditions(user: Person, groups: Sequence[Group]) -> dict[int, AttemptConditions]:
-    """{attempt: its conditions}, in three queries; most attempts share what is large."""
+    """Return {attempt: its conditions} in three queries; most attempts share the large parts."""
     rest = {sample.attempt: group.rest for group in groups for sample in group.samples}
     rows = list(
         Attempt.objects.visible_to(user)
@@ -305,7 +305,7 @@ def _run_conditions(attempt: Attempt, rest: str) -> dict[str, str]:
 
 
 def _option_conditions(attempt: Attempt) -> dict[str, str]:
-    """The sweep's own options are the x axis or the line, not a condition."""
+    """Return the options as conditions, without the sweep's own, which are the x axis or the line."""
     run = attempt.run
     options = registry.canonical_options(
         run.tool, run.options, ours=run.campaign.source == Campaign.Source.MEASURED
@@ -380,7 +380,7 @@ def _changed_options(layer: Mapping[str, Any]) -> str:
 
 
 def _unit_name(spec: dataclasses.Field[Any] | None, name: str) -> str:
-    """A name by which `points.value` knows bytes."""
+    """Return the name by which `points.value` recognises bytes."""
     return "size" if spec is not None and spec.metadata.get("unit") == "B" else name
 
 
@@ -408,7 +408,7 @@ def describe_device(facts: Mapping[str, Any], claim: Mapping[str, Any]) -> dict[
 
 
 def iterate_claims(plan: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(identity, claim) of every device that a plan claims, however deep."""
+    """Yield (identity, claim) of every device that a plan claims, however deep."""
     if isinstance(plan, Mapping):
         if "identity" in plan and "node" in plan:
             yield str(plan["identity"]), plan

@@ -54,14 +54,14 @@ class Instant:
 
     @property
     def sample_spans(self) -> list[tuple[float, float]]:
-        """More than one where not all devices were sampled by one clock."""
+        """The samples' (start, end): several if not all devices were sampled by one clock."""
         return sorted({(line.start, line.end) for line in self.lines})
 
 
 def values_at(
     sampled: Iterable[MetricRows], devices: Collection[str], facts: Mapping[str, Any], at: float
 ) -> Instant | None:
-    """`found` by sample, with the one before and the one behind; None where no sample is of it. `shown`: devices."""
+    """Return the values of `devices` at `at`, with the times of the neighbouring samples; None outside all samples."""
     rows = [row for row in sampled if row.metric in DEVICE_PANELS or row.metric in CPU_STATES]
     placed = [
         (row, place) for row in rows if (place := _sample_index(row.buckets.times, at)) is not None
@@ -110,7 +110,7 @@ def _device_values(rows: MetricRows, place: int) -> Iterator[tuple[str, float]]:
 
 
 def _ordered_samples(by_sample: ValuesBySample, facts: Mapping[str, Any]) -> Iterator[DeviceSample]:
-    """Volumes above the disks they stand on, as in the chart's legend."""
+    """Order volumes above their disks, as in the chart's legend."""
     for placed in order_devices({name for name, _, _ in by_sample}, facts):
         for (name, start, end), values in by_sample.items():
             if name == placed.name:
@@ -151,7 +151,7 @@ OTHER_PARAMETERS = ("attempt", "window", "members", "at")
 
 
 def instant_context(request: HttpRequest, attempt: Attempt) -> dict[str, Any]:
-    """Raises BadRequest: ?at= is no number, or no column sorts like that."""
+    """Build the context. Raises BadRequest if ?at= is no number or ?sort= no column."""
     if not request.GET.get("at"):
         return {}
     at = request_params.finite_seconds(request.GET, "at")
@@ -185,7 +185,7 @@ def instant_context(request: HttpRequest, attempt: Attempt) -> dict[str, Any]:
 
 
 def _address_at(request: HttpRequest, at: float | None) -> str:
-    """Address of the same at another instant; "" where there is none."""
+    """Return the URL of the same page at another instant; "" if there is none."""
     if at is None:
         return ""
     query = request.GET.copy()

@@ -47,7 +47,7 @@ PERCENTILE_TITLES = {
 
 
 def percentile_lines(sampled: Sequence[MetricRows]) -> tuple[list[MetricRows], list[StackedDevice]]:
-    """(percentiles as if each were a device of its panel, what those are called). Where several tools told any, each
+    """Return (percentiles as if each were a device of its panel, their names). If several tools report any, each
     line names its own."""
     percentile_rows = [rows for rows in sampled if rows.metric in PERCENTILE_METRICS]
     several = len({name for rows in percentile_rows for name in rows.devices}) > 1
@@ -62,7 +62,7 @@ def percentile_lines(sampled: Sequence[MetricRows]) -> tuple[list[MetricRows], l
 
 
 def percentile_panels(lines: Sequence[MetricRows]) -> list[Panel]:
-    """`lines`: of `as_lines`."""
+    """Return the panels of the lines of `percentile_lines`."""
     has = {rows.metric for rows in lines}
     return [Panel(base, words, "s") for base, words in PERCENTILE_BASES.items() if base in has]
 
@@ -70,7 +70,7 @@ def percentile_panels(lines: Sequence[MetricRows]) -> list[Panel]:
 def use_log_axes(
     layout: dict[str, Any], every: Sequence[Panel], lines: Sequence[MetricRows]
 ) -> None:
-    """The axes of those panels made logarithmic: what a p99.9 does, a median does not show."""
+    """Make the axes of these panels logarithmic, so that a p99.9 does not flatten the median."""
     numbers: Mapping[str, list[float]] = {panel.metric: [] for panel in every}
     for rows in lines:
         low = rows.buckets.low
@@ -118,7 +118,7 @@ HOST_METRICS = (*CPU_STATES, *CPU_LIMITS)
 
 
 def active_devices(sampled: Iterable[MetricRows]) -> set[str]:
-    """Devices that did anything at all."""
+    """Return the devices that did anything at all."""
     return {
         name
         for rows in sampled
@@ -177,7 +177,7 @@ def build_device_figure(
 
 
 def _percentile_sources(sampled: Iterable[MetricRows]) -> str:
-    """Names of those that told percentiles of latency; "" for nobody."""
+    """Return the names of the tools that report latency percentiles; "" if none does."""
     names = (name for rows in sampled if rows.metric in PERCENTILE_METRICS for name in rows.devices)
     return " and ".join(dict.fromkeys(names))
 

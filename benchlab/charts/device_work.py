@@ -112,7 +112,7 @@ HIT_COUNTERS = (
     ("arc.hits", "arc.misses", "ARC, reads"),
     ("l2arc.hits", "l2arc.misses", "L2ARC, reads"),
 )
-# in place of a layer, where nobody tells which
+# in place of an unknown layer
 IMPORTED = "imported"
 # uses of disks that hold nothing for the layers above
 NON_DATA_USES = ("cache", "log", "spare")
@@ -249,7 +249,7 @@ def _work_in_window(
 ) -> DiskWork | None:
     by_key = {(track.device, track.metric): track for track in part.tracks}
     tool_bytes = (
-        # File layout and ramp are in a whole run, and not in what the tool tells.
+        # A whole run includes file layout and ramp, which the tool's figures do not.
         {"read": None, "write": None}
         if part.is_whole_run
         else application_rates(figures, part.name, alone=alone, only=only)
@@ -312,7 +312,7 @@ def _member_flushes(
 def balance_text(balance: Balance | None, members: Sequence[str]) -> str:
     """ "even", "2 of 12 do 95 %: sdb, sdc", "uneven: sdb 45 %, … sde 10 %"; "" where nothing is known.
 
-    Of too few samples it is said that they are; "even, by one report" of a printed average.
+    Too few samples are stated as such; "even, by one report" is a printed average.
     """
     if balance is None:
         return ""

@@ -24,14 +24,14 @@ CSV = "text/csv; charset=utf-8"
 
 @require_GET
 def artifact(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """The artifact as the host gave it. A browser saves it and never guesses a type."""
+    """Return the artifact as the host delivered it. A browser saves it and never guesses its type."""
     return artifact_response(
         request, get_object_or_404(Artifact.objects.visible_to(request.user), pk=pk)
     )
 
 
 def artifact_response(request: HttpRequest, row: Artifact) -> HttpResponseBase:
-    """A large one in parts, as fast as they are taken; 429 while too many are."""
+    """Send a large artifact in parts, as fast as the client reads; 429 during too many downloads."""
     first = next(row.pieces(), b"")
     kind = "application/octet-stream" if b"\0" in first[:4096] else "text/plain; charset=utf-8"
     name = f"attempt-{row.attempt_id}-{row.name}"
@@ -84,14 +84,14 @@ def attempt_histogram_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
 def csv_response(
     request: HttpRequest, make_lines: Callable[[], Iterator[str]], name: str
 ) -> HttpResponseBase:
-    """The lines that `made()` yields, in parts and as fast as they are taken; 429 while too many are."""
+    """Send the lines that `made()` yields in parts, as fast as the client reads; 429 during too many downloads."""
     return streamed_response(request, lambda: map(str.encode, make_lines()), CSV, name)
 
 
 def streamed_response(
     request: HttpRequest, make_parts: Callable[[], Iterator[bytes]], kind: str, name: str
 ) -> HttpResponseBase:
-    """Answer with what `made()` yields, in parts and as fast as they are taken; 429 while too many are."""
+    """Send what `made()` yields in parts, as fast as the client reads; 429 during too many downloads."""
     try:
         return table_response(request, make_parts, kind, name)
     except Throttled as busy:

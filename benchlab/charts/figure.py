@@ -165,7 +165,7 @@ def _escape_names(value: Any) -> Any:
 
 
 def _rounded_values(values: Any) -> Any:
-    """The digits of a chart's figures that it needs: of a large campaign all others were half of what was sent."""
+    """Round values to the digits that a chart needs: the others were half of a large campaign's response."""
     numbers = isinstance(values, list | tuple) and all(
         isinstance(number, float) for number in values
     )

@@ -235,18 +235,18 @@ def _live_figure(request: HttpRequest, pk: int) -> Figure:
 
 
 def current_tracks(attempt: Attempt) -> list[Track]:
-    """Tracks that are stored; of an attempt that runs, what was sampled lately, as far as it can be read."""
+    """Return the stored tracks; of a running attempt the latest samples, as far as they can be read."""
     if attempt.outcome:
         return read_tracks(attempt)
     try:
         return live_samples.live_tracks(attempt)
     except ParseError:
-        # the devices' chart says so
+        # the devices' chart shows the error
         return []
 
 
 def with_attempt_origin(figure: Figure, attempt: Attempt) -> Figure:
-    """Figure with the words that tell where it comes from."""
+    """Add the text of its origin to the figure."""
     campaign = attempt.run.campaign
     return origins.with_origin(figure, f"{campaign.name} (no. {campaign.pk})", [attempt.run_id])
 

@@ -49,12 +49,12 @@ class LayoutDevices:
     """Devices that an attempt's layout stood on, by kernel names."""
 
     disks: tuple[str, ...]
-    # the topmost; "" without one, or where nobody tells its name
+    # the topmost; "" if there is none or its name is unknown
     volume: str = ""
 
 
 def find_full_stations(lines: Sequence[Group]) -> dict[int, FullStation]:
-    """{index of a line: what is full at its deepest point}; lines of which it cannot be said are left out."""
+    """Return {index of a line: what is full at its deepest point}, without lines for which that is unknown."""
     ends_by_line = {
         index: ends for index, line in enumerate(lines) if (ends := _deepest_repeats(line))
     }
@@ -66,7 +66,7 @@ def find_full_stations(lines: Sequence[Group]) -> dict[int, FullStation]:
 
 
 def _deepest_repeats(line: Group) -> tuple[list[Sample], list[Sample]] | None:
-    """The repeats at the last depth but one and at the last, where both are past the knee and one doubles the other."""
+    """Return the repeats at the last two depths, if both are past the knee and the last is double the one before."""
     by_depth: dict[int, list[Sample]] = defaultdict(list)
     for sample in line.samples:
         if sample.outstanding and "iops" in sample.values:
@@ -86,7 +86,7 @@ def _deepest_repeats(line: Group) -> tuple[list[Sample], list[Sample]] | None:
 
 
 def _reached_depth(repeats: Sequence[Sample]) -> bool:
-    """True when as many I/Os were in flight as was told: by Little's law, where latency is known."""
+    """True if as many I/Os were in flight as configured: by Little's law, if latency is known."""
     measured = [(s.values["iops"], s.values["lat.mean"]) for s in repeats if "lat.mean" in s.values]
     return not measured or little(repeats[0].outstanding or 0, measured).holds
 
@@ -134,7 +134,7 @@ def _layout_devices(attempts: Collection[Attempt]) -> dict[int, LayoutDevices]:
 
 
 def _disks_and_volume(attempt: Attempt) -> tuple[tuple[str, ...], str]:
-    """(disks at the bottom of its layout, its volume's node); of one from elsewhere those that its source tells."""
+    """Return (its layout's bottom disks, its volume's node); of an imported attempt those that its source names."""
     disks = tuple(dict.fromkeys(name for use in read_disk_uses(attempt) for name in use.members))
     placed = reversed(read_placed_layers(attempt) or ())
     return disks, next((layer.gives.volume for layer in placed if layer.gives.volume), "")
@@ -205,7 +205,7 @@ def _cpu_load(sample: Sample, queues: AttemptQueues) -> float | None:
 
 
 def _queued_share(queued: float) -> str:
-    """Two depths are measured apart: by their noise more may wait than was added, or less than none."""
+    """Format a share limited to 0 to 100 %: noise between the two depths may put it outside."""
     return device_work.percent_text(min(max(queued, 0.0), 1.0))
 
 

@@ -133,7 +133,7 @@ def _equal_except(let_go: str, reference: Attempt, candidates: QuerySet[Attempt]
 def fingerprint_parts(
     attempt: Attempt, layout: Layout, facts: FactSnapshot | None
 ) -> dict[str, str]:
-    """The parts of a fingerprint that no column holds, in words; "" where nobody told."""
+    """Return the parts of a fingerprint that no column holds, in words; "" if unknown."""
     active = active_facts.facts_during_attempt(facts.facts if facts else {}, attempt.meta)
     devices = {
         identity: describe_device(active, claim) for identity, claim in iterate_claims(layout.plan)
@@ -184,7 +184,7 @@ class History:
     changes: tuple[Change, ...] = ()
     unusual: tuple[Unusual, ...] = ()
     runs_without_value: int = 0
-    # that it is the history of
+    # whose history it is
     attempt: Attempt | None = field(default=None, compare=False)
 
     @property
@@ -202,8 +202,9 @@ class History:
         )
 
     def _ignored_change_near(self, at: int) -> tuple[str, str] | None:
-        """Change of what was let go about there (before, after): by noise a change is found a run or two beside where
-        it is.
+        """Return the change of the ignored part near there (before, after).
+
+        Noise can move the detected change by a run or two.
         """
         near = range(max(1, at - SAME), min(len(self.runs), at + SAME + 1))
         for n in sorted(near, key=lambda n: abs(n - at)):

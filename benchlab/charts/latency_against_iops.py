@@ -64,8 +64,10 @@ def build_latency_against_iops(title: str, groups: Sequence[Group], choice: Choi
 
 @dataclass(frozen=True, slots=True)
 class DepthPoint:
-    """Medians of the repeats at one depth. `in_flight`: likewise, of each one's IOPS x latency; `run`: the nearest to
-    those IOPS."""
+    """Medians of the repeats at one depth.
+
+    `in_flight` is the median of each one's IOPS x latency; `run` is the run nearest to the median IOPS.
+    """
 
     depth: int
     iops: float

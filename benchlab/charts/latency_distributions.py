@@ -138,7 +138,7 @@ def read_histograms(attempts: Iterable[int]) -> dict[int, list[StoredHistogram]]
 def read_latency_curves(
     attempt: Attempt, measured: Sequence[Measurement] | None = None
 ) -> list[LatencyCurve]:
-    """`measured`: its figures, where somebody has read them."""
+    """Read an attempt's curves. `measured` are its figures, if they are already read."""
     rows = attempt.measurements.all() if measured is None else measured
     stored = [
         StoredFigure(row.name, _sorted_labels(row.labels), row.value)
@@ -219,7 +219,7 @@ def bin_rows(curves: Sequence[LatencyCurve]) -> list[BinRow]:
 
 
 def histogram_csv(histograms: Iterable[StoredHistogram]) -> Iterator[str]:
-    """Every bin as it is kept."""
+    """Return every bin as stored."""
     return csv_lines(CSV_HEAD, _histogram_rows(histograms))
 
 

@@ -197,7 +197,7 @@ def _bar_hover(curve: LatencyCurve, cell: int, hits: int, total: int) -> str:
 
 
 def cdf_traces(drawn: Sequence[DrawnCurve], scale: str, panel: int) -> list[dict[str, Any]]:
-    """The CDF of each, and on it the percentiles that one asks for."""
+    """Draw the CDF of each curve, with the usual percentiles marked on it."""
     data = []
     for index, drawn_curve in enumerate(drawn):
         points = [
@@ -283,7 +283,7 @@ DIRECTIONS = ("read", "write", "trim")
 
 
 def has_cdf(names: Collection[str]) -> bool:
-    """True when runs that told these figures have a CDF."""
+    """True if runs with these figures have a CDF."""
     values = dict.fromkeys(names, 0.0)
     bases = [f"{op}.{kind}" if op else kind for op in ("", *DIRECTIONS) for kind in KIND_WORDS]
     return any(len(read_percentiles(base, values)) >= MIN_PERCENTILES for base in bases)
@@ -354,7 +354,7 @@ def _pooled_curve(
     choice: Choice,
     counted: Mapping[int, Sequence[StoredHistogram]],
 ) -> LatencyCurve | None:
-    """None: these runs told nothing of it."""
+    """Pool the runs into one curve; None if they report nothing of it."""
     bins = [
         pooled
         for sample in samples
@@ -380,7 +380,7 @@ def _matching_bins(histograms: Iterable[StoredHistogram], kind: str, choice: Cho
 
 
 def _median_percentiles(samples: Sequence[Sample], kind: str, choice: Choice) -> dict[float, float]:
-    """{percent: median of the repeats} of what all of them told."""
+    """Return {percent: median of the repeats} of the percentiles that all of them report."""
     names = {name for sample in samples for name in sample.values if f"{kind}.p" in name}
     plain = {name[name.index(f"{kind}.p") :]: 0.0 for name in names}
     percentiles = {}

@@ -78,7 +78,7 @@ class Choice:
         )
 
     def measured_statistics(self, kind: str, values: Mapping[str, float]) -> tuple[str, ...]:
-        """Statistics of that latency that a run told."""
+        """Return the measured statistics of that latency."""
         return tuple(
             name
             for name in STATISTIC_DASHES
@@ -86,7 +86,7 @@ class Choice:
         )
 
     def read_value(self, base: str, values: Mapping[str, float]) -> float | None:
-        """A run's figure. What a run of reads alone told of reads is that of all of its I/O, and likewise of writes."""
+        """Return a run's figure. A read-only run's figures of reads are those of all its I/O; likewise for writes."""
         value = values.get(self.metric_name(base))
         if value is None and not self.operation:
             both = [values[name] for op in OPERATIONS if op and (name := f"{op}.{base}") in values]
@@ -124,7 +124,7 @@ def curve_answer(group: Group, operation: str = "") -> CurveAnswer:
 
 @lru_cache(maxsize=4096)
 def _analyse_cells(iops: Cells, latencies: Cells) -> CurveAnswer:
-    """Reckoned once: a page asks for each line three times, and everybody who looks at it for the same ones."""
+    """Compute an answer once: a page needs each line's three times, and all its readers need the same ones."""
     depths = dict(iops)
     return CurveAnswer(knee(depths), collapse(depths), cap(depths, dict(latencies)))
 
@@ -138,7 +138,7 @@ def _repeats_by_depth(group: Group, name: str) -> Cells:
 
 
 def curve_answer_text(group: Group) -> str:
-    """Words for what is known of a line, or why nothing is. Without a colon: a label with one stands before them."""
+    """Describe a line's answer, or why there is none. The text has no colon, for a label with a colon precedes it."""
     if not group.over:
         return "not before the campaign is over"
     answer = curve_answer(group)
@@ -251,7 +251,7 @@ def group_by_work(groups: Iterable[Group]) -> list[list[Group]]:
 
 
 def _work_key(lines: Sequence[Group]) -> WorkKey:
-    """Tool, options that matter, swept axes. Where nobody can tell what was done, a workload is like no other."""
+    """Return the tool, its relevant options and the swept axes. A workload of unknown options is like no other."""
     first = lines[0]
     swept = any(group.swept for group in lines)
     options = registry.canonical_options(first.tool, first.options, ours=first.measured_here)

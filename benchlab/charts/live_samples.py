@@ -103,7 +103,7 @@ def build_live_figure(
 
 
 def layout_tracks(tracks: list[Track], attempt: Attempt, facts: Mapping[str, Any]) -> list[Track]:
-    """Those of the disks that its layout claims, and of what stands on them; all where it claims none."""
+    """Return the tracks of the disks that its layout claims and of the devices on them; all if it claims none."""
     names = device_work.devices_above(_claimed_nodes(attempt.layout_id), facts)
     return [track for track in tracks if track.device in names] if names else tracks
 
@@ -116,7 +116,7 @@ def layout_disks(attempt: Attempt, facts: Mapping[str, Any]) -> set[str]:
 
 @lru_cache(maxsize=256)
 def _claimed_nodes(layout_id: int) -> frozenset[str]:
-    """Nodes. What a layout that is measured claims stays as it is, and its page asks every few seconds."""
+    """Return the claimed nodes, cached: a measured layout's stay the same, and its page asks every few seconds."""
     plan = Layout.objects.values_list("plan", flat=True).get(pk=layout_id)
     return frozenset(str(claim["node"]) for _, claim in iterate_claims(plan))
 

@@ -71,7 +71,7 @@ def _page_lines(raw: bytes, skipped: int) -> Iterator[bytes]:
 
 
 def _offset_after(raw: bytes, newlines: int) -> int:
-    """The offset behind so many of them: block by block, for a search for each would take a second."""
+    """Return the offset after so many lines. Counts block by block, since a search for each would take a second."""
     at = 0
     while (in_block := raw.count(b"\n", at, at + BLOCK_BYTES)) < newlines:
         newlines -= in_block
@@ -82,7 +82,7 @@ def _offset_after(raw: bytes, newlines: int) -> int:
 
 
 def split_pages(text: str) -> Iterator[list[Row]]:
-    """All of them, to be kept until somebody looks."""
+    """Split an output into all its pages, to be stored."""
     lines = text.split("\n")
     for number in range(-(-len(lines) // LINES_PER_PAGE)):
         yield _rows_of_page(lines, number)
@@ -115,5 +115,5 @@ def _shortened_line(line: str) -> Row:
 
 
 def parse_line_number(value: str | None) -> int:
-    """The ?line= of a request; what is no number is no wish."""
+    """Parse the ?line= of a request; anything but a number is ignored."""
     return int(value) if value and value.isascii() and value.isdigit() and len(value) < 10 else 0

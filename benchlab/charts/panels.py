@@ -18,7 +18,7 @@ from benchlab.charts.device_work import DiskUse, StackedDevice
 from benchlab.charts.palette import Style
 from benchlab.runs.strips import MetricRows
 
-# disks that are told apart at a glance
+# disks that a reader can tell apart at a glance
 MAX_SEPARATE_DISKS = 4
 
 
@@ -55,7 +55,7 @@ def _share_clock(members: frozenset[str], rows: Sequence[MetricRows]) -> bool:
 def band_traces(
     crowd: DiskBand, rows: MetricRows, scale: float, hover: str, look: Style, common: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """The band, its two edges, and the median. Idle members count: a disk that does nothing is what one looks for."""
+    """Draw the band, its two edges, and the median. Idle members count: an idle disk is what a reader looks for."""
     places = [at for at, name in enumerate(rows.devices) if name in crowd.members]
     low, high, median = rows.buckets.band(places)
     x = round_significant(rows.buckets.middles, 6)
@@ -99,7 +99,7 @@ def band_traces(
 
 
 def _disks_at_edge(rows: MetricRows, places: list[int], edge: Any, values: Any) -> list[str]:
-    """The first member that is at the edge, of each bucket; "" where nothing is known."""
+    """Return the first member at the edge in each bucket; "" if nothing is known."""
     first = (values[places] == edge).argmax(axis=0).tolist()
     names = [rows.devices[at] for at in places]
     return ["" if np.isnan(value) else names[at] for at, value in zip(first, edge, strict=True)]

@@ -66,7 +66,7 @@ WHERE attempt_id = ANY(%(attempts)s) AND labels = '{}'::jsonb AND value IS NOT N
       AND (%(names)s::text[] IS NULL OR name = ANY(%(names)s))
 GROUP BY attempt_id ORDER BY attempt_id
 """
-# what an import varies that says no more
+# varied by imports, but without further meaning
 OUTSTANDING = "outstanding"
 DEGRADED = "degraded"
 
@@ -216,7 +216,7 @@ def read_groups(
 
 
 def fill_values(groups: Sequence[Group], names: Collection[str]) -> list[Group]:
-    """Lines that were read without numbers, with those of these metrics. One query."""
+    """Fill lines that were read without numbers with those of these metrics. One query."""
     values, units = _read_figures(
         [sample.attempt for line in groups for sample in line.samples], names
     )
@@ -240,7 +240,7 @@ def measured_units(groups: Iterable[Group]) -> dict[str, str]:
 
 
 def _mark_planned_depths(groups: list[Group]) -> list[Group]:
-    """Those with one depth know whether others are planned: a chart does not change its kind with the second one."""
+    """Mark lines with one depth if others are planned, so that a chart does not change its kind with the second one."""
     single = [line for line in groups if line.varies_depth and not line.swept]
     if not single:
         return groups
@@ -320,7 +320,7 @@ def kernel_work_text(meta: Mapping[str, Any]) -> str:
 
 
 def without_depth(point: Mapping[str, Any]) -> dict[str, Any]:
-    """The point without its x axis: {"iodepth": 4, "bs": "64k"} -> {"bs": "64k"}"""
+    """Return the point without its x axis: {"iodepth": 4, "bs": "64k"} -> {"bs": "64k"}."""
     axis = _depth_option(point)
     return {key: value for key, value in sorted(point.items()) if key != axis}
 
@@ -334,7 +334,7 @@ def _varied_options(point: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
 
 
 def _depth_option(point: Mapping[str, Any]) -> str | None:
-    """The first option in it that makes the outstanding I/Os."""
+    """Return the first option in it that sets the outstanding I/Os."""
     options = (*registry.depth_options(), OUTSTANDING)
     return next((option for option in options if option in point), None)
 

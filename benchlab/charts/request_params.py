@@ -47,15 +47,17 @@ class Filter:
         ]
 
     def select_styled(self, groups: Sequence[Group]) -> list[Group]:
-        """Those kept, their colours counted among the layouts that are asked for; who asks for none gets what there
-        is. Which workload and moment a chart shows, changes no colour of it."""
+        """Select lines, with colours counted among the requested layouts; without such a request they keep theirs.
+
+        The workload and the moment of a chart do not change its colours.
+        """
         if not self.topologies and not self.hosts:
             return self.select(groups)
         whole = replace(self, workloads=frozenset(), moment=None, stages=frozenset())
         return self.select(assign_style_places(whole.select(groups)))
 
     def query(self) -> str:
-        """Back as a query string, for the URLs of figure and CSV; each chart adds its own workload."""
+        """Return the filter as a query string, for the URLs of figure and CSV; each chart adds its own workload."""
         pairs: list[tuple[str, int | str]] = [("campaign", pk) for pk in self.campaigns]
         pairs += [("topology", pk) for pk in sorted(self.topologies)]
         pairs += [("host", pk) for pk in sorted(self.hosts)]

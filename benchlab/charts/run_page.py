@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of one run: what it is, what came of it, and where every number comes from."""
+"""The page of one run: its settings, its results, and the source of every number."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from benchlab.runs.models import Artifact, Attempt, Measurement
 from benchlab.runs.states import AttemptPhase
 from benchlab.web.units import format_size
 
-# Total latency as on the charts; what the tool told of its percentiles is most often completion latency.
+# Total latency as on the charts; the tool's percentiles are most often those of completion latency.
 LATENCIES = ("lat.mean", "lat.p50", "lat.p99", "lat.p99.9", "clat.p50", "clat.p99", "clat.p99.9")
 KEY_TITLES = {
     "iops": "IOPS",
@@ -192,7 +192,7 @@ def attempt_context(run: Run, attempt: Attempt, window: int = 0) -> dict[str, An
 
 
 def _latency_context(attempt: Attempt, measured: list[Measurement]) -> dict[str, Any] | None:
-    """Distribution of its I/Os' latencies; None where nothing but means was told."""
+    """Return the distribution of its I/Os' latencies; None if the tool reports only means."""
     curves = latency_distributions.read_latency_curves(attempt, measured)
     if not curves:
         return None
@@ -221,7 +221,7 @@ def _has_disk_band(attempt: Attempt, tracks: Sequence[Track]) -> bool:
 
 
 def _heat_metrics(attempt: Attempt, tracks: Sequence[Track]) -> list[tuple[str, str]]:
-    """(metric, title) of what is drawn of each disk over time; [] of one disk, which its line tells."""
+    """Return (metric, title) of the disks' heat maps over time; [] for a single disk, which its line shows."""
     own = {name for use in read_disk_uses(attempt) for name in use.members}
     sampled = {(track.metric, track.device) for track in tracks if track.device in own}
     if len({device for _, device in sampled}) < 2:
@@ -237,7 +237,7 @@ def _heat_metrics(attempt: Attempt, tracks: Sequence[Track]) -> list[tuple[str, 
 def _figures_with_artifacts(
     attempt: Attempt, measured: list[Measurement]
 ) -> list[tuple[Measurement, Artifact | None]]:
-    """Each with the artifact whose line says it, where one does."""
+    """Pair each figure with the artifact whose line contains it, if one does."""
     artifacts = {row.name: row for row in attempt.artifacts.all()}
     return [(row, artifacts.get(row.output) if row.line else None) for row in measured]
 
@@ -248,7 +248,7 @@ def _key_numbers(measured: list[Measurement]) -> list[tuple[str, Measurement]]:
 
 
 def _littles_law(run: Run, measured: list[Measurement]) -> Little | None:
-    """Only a tool that tells both rate and total latency can be checked."""
+    """Check Little's law; None unless the tool reports both rate and total latency."""
     values = {row.name: row.value for row in measured if not row.labels}
     iops, latency = values.get("iops"), values.get("lat.mean")
     if not run.outstanding or iops is None or latency is None:

@@ -28,7 +28,7 @@ class Track:
     values: Numbers
     # s that each value is of; empty: since the one before it
     spans: Numbers = ()
-    # Its times are a tool's own, of which nobody knows how they stand to the host's
+    # Its times are on a tool's own clock, whose offset to the host's is unknown.
     own_clock: bool = False
 
     @property
@@ -63,7 +63,7 @@ class Part:
 
     @property
     def is_whole_run(self) -> bool:
-        """Nobody told when it was measured: file layout, ramp and all are in it."""
+        """True if the measured windows are unknown: then it includes file layout and ramp."""
         return self.name == WHOLE_RUN
 
 
@@ -73,7 +73,7 @@ def parse_windows(rows: Iterable[Mapping[str, Any]]) -> list[Window]:
 
 
 def select_part(tracks: Sequence[Track], windows: Sequence[Window], number: int = 0) -> Part:
-    """All that was measured, or one of its windows; of a run without any, all there is. Raises IndexError."""
+    """Return all measured time, or one window of it; the whole run if it has none. Raises IndexError."""
     measured = [window for window in windows if window.measured]
     if not measured:
         return Part(0, WHOLE_RUN, tuple(tracks))
@@ -110,7 +110,7 @@ class _Clock:
 
 
 def _cut_tracks(tracks: Iterable[Track], windows: Sequence[Window]) -> Iterator[Track]:
-    """The part of each that is inside; tracks of which nothing is, or nobody knows what, are left out."""
+    """Yield the part of each track inside the windows, without tracks that have none or whose clock is unknown."""
     clock: _Clock | None = None
     for track in tracks:
         if track.own_clock:
@@ -154,10 +154,10 @@ def request_weights(track: Track, of_device: Mapping[str, Track]) -> Numbers:
 
 
 def mean_across_gaps(track: Track, of_device: Mapping[str, Track]) -> float | None:
-    """Mean wait (s) where one is unknown though requests were counted: those in flight over their rate (Little's law).
+    """Return the mean wait (s) if a wait is unknown though requests were counted: those in flight over their rate.
 
-    The mean of the others would be of requests whose time came in the gap. None where there is no such gap, or nobody
-    knows how many were in flight.
+    This is Little's law. A mean of the known waits would ignore the gap, but count the requests that waited through
+    it. None if there is no such gap, or if the number in flight is unknown.
     """
     requests, queue = _request_counts(track, of_device), of_device.get("queue")
     if (
@@ -175,7 +175,7 @@ def mean_across_gaps(track: Track, of_device: Mapping[str, Track]) -> float | No
 
 
 def _request_counts(track: Track, of_device: Mapping[str, Track]) -> Floats | None:
-    """Number of requests behind each of its values; None where that is not known."""
+    """Return the number of requests behind each value; None if unknown."""
     metrics = REQUEST_RATES.get(track.metric, ())
     rates = [of_device[name] for name in metrics if name in of_device]
     if not rates or not all(map(track.shares_times, rates)):
@@ -214,7 +214,7 @@ WHOLE_SPAN = Span()
 
 
 def rows_from_tracks(tracks: Iterable[Track], span: Span = WHOLE_SPAN) -> list[MetricRows]:
-    """Rows as fine as `span` is seen."""
+    """Return rows as fine as `span` needs."""
     return [
         narrow_rows(metric_rows(group), span) for group in group_by_clock(map(_as_sampled, tracks))
     ]
@@ -228,7 +228,7 @@ def _as_sampled(track: Track) -> SampledSeries:
 
 
 def narrow_rows(rows: MetricRows, span: Span) -> MetricRows:
-    """Part of rows by sample. What is known of the whole stays."""
+    """Narrow rows to a span, by sample. Facts about the whole stay."""
     part, every = span.slice_samples(rows.buckets.times)
     inside = bucket_samples(rows.buckets.times[part], rows.buckets.low[:, part])
     return replace(rows, buckets=inside.coarser(every))

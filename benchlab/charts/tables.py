@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of each chart as rows: for the table under it, for CSV, for those who see no chart. Pure."""
+"""The numbers of each chart as rows: for the table under it, for CSV, and for people who cannot see the chart. Pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CurvePoint:
 
 
 def latency_columns(groups: Sequence[Group], operation: str = "") -> tuple[str, ...]:
-    """Every latency that a run told, total first: "lat.mean", "clat.p99"."""
+    """Return every measured latency, total first: "lat.mean", "clat.p99"."""
     choice = Choice(operation=operation)
     values = [sample.values for group in groups for sample in group.samples]
     metrics = {

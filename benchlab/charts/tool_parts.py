@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of pages that one tool alone has, told by the modules `run_part` and `tool_files` of the room that knows it."""
+"""Parts of pages for a single tool, from the modules `run_part` and `tool_files` of the room that owns the tool."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchlab.runs.models import Attempt, Measurement
 
 
 class RunPart(Protocol):
-    """`TOOL`: the kind. `TEMPLATE`: the room's own part of the page of a run; it has what `of` gives as `tool_part`."""
+    """`TOOL` is the kind, `TEMPLATE` the room's part of a run's page, which has its own context as `tool_part`."""
 
     TOOL: str
     TEMPLATE: str
@@ -20,7 +20,7 @@ class RunPart(Protocol):
 
 
 class ToolFiles(Protocol):
-    """`TOOL`: the kind. Names of URLs, each of a file of a campaign or of a workload by its id -> the link's words."""
+    """`TOOL` is the kind. The mappings are {URL name of a file of a campaign, or of a workload by id: link text}."""
 
     TOOL: str
     OF_CAMPAIGN: Mapping[str, str]
@@ -28,7 +28,7 @@ class ToolFiles(Protocol):
 
 
 def tool_context(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]:
-    """Context with its template; empty for a tool of which no room knows more."""
+    """Return the context with its template; empty for a tool without a part of its own."""
     for part in (cast(RunPart, module) for module in app_modules.modules_named("run_part")):
         if attempt.run.tool == part.TOOL:
             return {"template": part.TEMPLATE, **part.context(attempt, measured)}
@@ -36,7 +36,7 @@ def tool_context(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str,
 
 
 def campaign_files(tool: str) -> dict[str, str]:
-    """Files of the campaign's runs of this tool: the URL's name -> the link's words."""
+    """Return the files of the campaign's runs of this tool: the URL's name -> the link's words."""
     return {url: text for files in _tool_files(tool) for url, text in files.OF_CAMPAIGN.items()}
 
 

@@ -25,7 +25,7 @@ from benchlab.web.units import si
 
 # all others, behind the one that a panel is about
 BACKGROUND_COLOUR = rgba(COLOURS[-1], 0.22)
-# more lines are told by the page's table alone
+# only the page's table names more lines
 MAX_LEGEND_LINES = 6
 # of more lines they would cover each other
 MAX_BANDS = 6
@@ -98,7 +98,7 @@ def _explore_end_names(chart: ExploreChart, layout: Mapping[str, Any]) -> list[d
 
 
 class FacetPanel(NamedTuple):
-    """`lines`: those in colour; `of`: the chart whose axes it has."""
+    """A panel: `lines` are those in colour, `of` is the chart whose axes it has."""
 
     heading: str
     lines: list[Line]
@@ -450,7 +450,7 @@ def _spread_band(
 
 
 def _point_hover(chart: ExploreChart, line: Line, point: Point) -> str:
-    """Label and numbers; in a panel whose lines are told together, one line each."""
+    """Return the label and numbers; one text line each in a panel whose lines share a hover."""
     values = []
     for quantity, value in ((chart.x, point.x), (chart.y, point.y), (chart.colour, point.colour)):
         if quantity and value is not None:

@@ -61,7 +61,7 @@ class ExploreChart:
 
     @property
     def all_lines(self) -> list[Line]:
-        """Its lines and those that the other metric alone has, which are empty here."""
+        """Its lines, and the lines that only the other metric has, which are empty here."""
         own = {line.id for line in self.lines}
         more = (line for line in self.around if line.id not in own)
         return [*self.lines, *(replace(line, points=()) for line in more)]
@@ -70,7 +70,7 @@ class ExploreChart:
         return point.at[self.point_factors.index(name)]
 
     def levels(self, name: str) -> list[Level]:
-        """Every value that points are at, those of the other metric, too, in order."""
+        """Return every value of its points and of the other metric's, in order."""
         every = (*self.lines, *self.around)
         levels = {self.point_level(name, point) for line in every for point in line.points}
         return sorted(levels, key=lambda level: level.sort_key)
@@ -106,7 +106,7 @@ def explore_styles(
 
 
 def _factor_places(lines: Sequence[Line], name: str) -> dict[Any, int]:
-    """{key of a value: its place}, in order. {}: by nothing that lines have."""
+    """Return {key of a value: its place}, in order; {} if no line has the factor."""
     if not factors.is_factor(name):
         return {}
     levels = {line.levels[name] for line in lines if name in line.levels}
@@ -179,7 +179,7 @@ class Exploration:
         )
 
     def quantity(self, axis: str) -> Quantity | None:
-        """None: the axis is a factor, or nothing."""
+        """Return the metric of an axis; None if the axis is a factor or empty."""
         name = getattr(self.axes, axis)
         return None if not name or factors.is_factor(name) else lines.quantity(name, self.measured)
 
@@ -218,7 +218,7 @@ def _style_places(groups: Sequence[Group]) -> dict[str, dict[int, int]]:
 
 
 def _meeting_conditions(user: Person, wish: ExploreQuery, groups: list[Group]) -> list[Group]:
-    """Runs that meet the typed conditions. Raises Refused."""
+    """Return the runs that meet the typed conditions. Raises QueryError."""
     if not wish.where:
         return groups
     met = factors.matching_attempts(user, wish.filter.campaigns, wish.where)

@@ -24,7 +24,7 @@ from benchlab.results.sql_conditions import trusted_sql
 from benchlab.topologies import moments
 from benchlab.web.natural import natural_key
 
-# which the tool told of a latency; a run has several
+# a latency percentile that the tool reports; a run has several
 PERCENTILE = "percentile"
 FACTOR_WORDS = {
     OUTSTANDING: "Outstanding I/Os",
@@ -58,7 +58,7 @@ OptionValues = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A value of a factor. `number`: where it is one. What nobody told is last in the order."""
+    """A value of a factor; `number` is set if it is numeric. Unknown values sort last."""
 
     key: Hashable
     text: str
@@ -102,7 +102,7 @@ def line_options(group: Group) -> OptionValues:
 def factor_level(name: str, group: Group, sample: Sample, options: OptionValues) -> Level:
     """Return the level of one run. `options` are the `line_options` of its line."""
     if name == PERCENTILE:
-        # a run has several: benchlab.charts.explore.lines tells which
+        # a run has several: benchlab.charts.explore.lines chooses one
         return UNKNOWN_LEVEL
     if name.startswith(PARAM):
         return _option_level(name.removeprefix(PARAM), options)
@@ -170,8 +170,9 @@ def swept_options(groups: Iterable[Group]) -> list[str]:
 
 
 def offered_factors(groups: Sequence[Group]) -> dict[str, str]:
-    """{factor: word} of all that these runs know, and of the options in which they differ. No list of a hundred options
-    in which all are alike."""
+    """Return {factor: word} of all known factors and of the options in which these runs differ.
+
+    A list of all options would have a hundred entries in which the runs are equal."""
     options = [line_options(group) for group in groups]
     keys_by_option: dict[str, set[Hashable]] = {}
     for values_of_line in options:
@@ -218,7 +219,7 @@ def parse_conditions(conditions: Sequence[str]) -> dict[str, list[str]]:
 def matching_attempts(
     user: Person, campaigns: Sequence[int], conditions: Sequence[str]
 ) -> set[int]:
-    """The attempts of these campaigns that meet all of them. Two queries at most. Raises Refused."""
+    """Return the attempts of these campaigns that meet all conditions. Two queries at most. Raises QueryError."""
     query = parse_conditions(conditions)
     visible = reading.visible_campaigns(user, True, archived=True)
     table_query = reading.resolve_query(parse_query(RESULTS, query), visible)

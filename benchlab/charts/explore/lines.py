@@ -42,7 +42,7 @@ class Quantity:
     scale: float = 1.0
 
     def read_value(self, sample: Sample) -> float | None:
-        """None: not measured. A run of reads alone tells of all its I/O what it tells of reads."""
+        """Return a run's figure; None if not measured. In a read-only run the figures of reads are those of all I/O."""
         read = Choice().read_value if _is_latency(self.name) else _plain_value
         value = read(self.name, sample.values)
         return None if value is None or math.isnan(value) else value * self.scale
@@ -57,7 +57,7 @@ def _is_latency(name: str) -> bool:
 
 
 def latency_percentiles(name: str, measured: Iterable[str]) -> dict[str, str]:
-    """{percentile: metric} of "clat.ranks", rising; a run of reads alone tells of reads. {}: another metric."""
+    """Return {percentile: metric} of "clat.ranks", rising, of reads in a read-only run; {} for another metric."""
     base = name.removesuffix(PERCENTILES_SUFFIX)
     if base == name:
         return {}
@@ -72,7 +72,7 @@ def latency_percentiles(name: str, measured: Iterable[str]) -> dict[str, str]:
 
 
 def offered_percentiles(measured: Iterable[str]) -> list[str]:
-    """The latencies of which any run told percentiles: "clat.ranks", "read.clat.ranks"."""
+    """Return the latencies with percentiles in any run: "clat.ranks", "read.clat.ranks"."""
     bases = dict.fromkeys(
         PERCENTILE.sub("", metric) for metric in measured if PERCENTILE.search(metric)
     )
@@ -80,7 +80,7 @@ def offered_percentiles(measured: Iterable[str]) -> list[str]:
 
 
 def needed_metrics(axes: Axes, measured: Collection[str] = ()) -> set[str]:
-    """The metrics to be read for these axes."""
+    """Return the metrics to read for these axes."""
     metrics = {
         name
         for name in (axes.x, axes.y, axes.colour, axes.beside)
@@ -134,7 +134,7 @@ class Point:
 
     @property
     def nearest(self) -> int:
-        """The run that is nearest to the median."""
+        """Return the run nearest to the median."""
         if self.y is None:
             return self.runs[0]
         y = self.y
@@ -249,7 +249,7 @@ def _is_incomplete(metrics: Sequence[Quantity | None], values: Values) -> bool:
 
 
 def _line_id(names: Sequence[str], key: Key, own: Collection[str]) -> str:
-    """The same for a line whatever else is shown with it: options that only others sweep do not count."""
+    """Return an id that is the same whatever other lines are shown: options that only those sweep do not count."""
     parts = [f"{name}={level.key}" for name, level in zip(names, key, strict=True) if name in own]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:10]
 
@@ -278,7 +278,7 @@ def _median_point(at: Key, samples: Sequence[tuple[int, Values]]) -> Point:
 
 
 def _with_labels(unlabelled: list[Line], names: Sequence[str]) -> list[Line]:
-    """Named by what differs between them, as lines of other charts are."""
+    """Label the lines by their differences, like the lines of other charts."""
     differing = [name for name in names if len({line.levels[name].key for line in unlabelled}) > 1]
     first = [name for name in names if name == "topology"] or names[:1]
     return [replace(line, label=_line_label(line, differing or first)) for line in unlabelled]
@@ -330,7 +330,7 @@ class Statistics:
 
 
 def line_statistics(line: Line, axis: str) -> Statistics | None:
-    """None: the axis is no metric."""
+    """Return the statistics of a line; None if the axis is no metric."""
     pick: Callable[[Point], tuple[float, ...]] = (
         (lambda p: p.xs) if axis == "x" else (lambda p: p.values)
     )
@@ -341,7 +341,7 @@ def line_statistics(line: Line, axis: str) -> Statistics | None:
 
 
 def ratio_to_baseline(line: Line, base: Mapping[Key, float]) -> tuple[float, Key] | None:
-    """(ratio of the medians, where) at the last point that both have."""
+    """Return (ratio of the medians, the point) at the last point that both have."""
     both = [point for point in line.points if base.get(point.at) and point.y is not None]
     if not both:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request to Explore in an address. A wrong word is a 400 that names it; what nobody measured, the page says."""
+"""Explore's query in a URL. A wrong word is a 400 that names it; the page states what was not measured."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAX_CONDITIONS = 12
 # characters of a condition
 MAX_CONDITION_LETTERS = 200
 OWN_PARAMETERS = (*AXES, "logx", "logy", "baseline", "ratio", "hide", "only", "sort", "where")
-# The first that was measured is drawn unless told otherwise.
+# The first measured one is the default.
 FIRST_RATES = ("iops", "bandwidth")
 FIRST_LATENCY = tuple(f"{kind}.mean" for kind in metric_naming.LATENCY_KINDS)
 
@@ -129,7 +129,7 @@ def _first_measured(preferred: Sequence[str], names: set[str]) -> str:
 
 
 def is_explore_query(query: QueryDict) -> bool:
-    """True when an address says anything that only Explore knows."""
+    """True if a URL has a parameter that only Explore knows."""
     return any(name in query for name in OWN_PARAMETERS)
 
 
@@ -165,7 +165,7 @@ def _parse_axis(query: QueryDict, name: str) -> str:
 
 
 def _parse_flag(query: QueryDict, name: str) -> bool:
-    """The last one counts: a form says 0 in front of a box that may not be ticked."""
+    """Parse a flag. The last value counts: a form sends 0 before a box that may not be ticked."""
     word = query.get(name, "0")
     if word not in ("0", "1"):
         raise BadRequest(f"{name}: {word[:20]!r} is neither 0 nor 1")

@@ -183,7 +183,7 @@ def _address_setting(query: QueryDict, **values: str) -> str:
 
 
 def _presets(scene: Exploration, query: QueryDict) -> list[tuple[str, str, bool]]:
-    """(words, address, whether it is what is shown), of those whose metrics were measured."""
+    """Return (words, URL, whether it is shown now) of the presets whose metrics were measured."""
     units, axes = scene.measured, scene.axes
     latency = next((name for name in wishes.FIRST_LATENCY if name in units), "")
     tail = next((f"{k}.p99" for k in metric_naming.LATENCY_KINDS if f"{k}.p99" in units), "")
@@ -263,7 +263,7 @@ def _condition_links(scene: Exploration, query: QueryDict) -> list[tuple[str, st
 
 @dataclass(frozen=True, slots=True)
 class DifferenceNames:
-    """Names of conditions, over all charts of what is compared."""
+    """Names of the conditions that differ, over all charts of the comparison."""
 
     compared: tuple[str, ...]
     others: tuple[str, ...]
