@@ -9,7 +9,7 @@ from agents.plaintext import visible
 
 
 class Reason(StrEnum):
-    """Reason for an end. Pages turn it into words; `RETRYABLE` says what may simply be tried again."""
+    """The reason for a failure. Pages describe it; `RETRYABLE` lists those that may simply be tried again."""
 
     CONNECTION_REFUSED = "connection_refused"
     TIMED_OUT = "timed_out"
@@ -55,9 +55,9 @@ RETRYABLE = frozenset(
 
 
 class AgentError(Exception):
-    """Something said no. The text says what happened, to what, and what to do.
+    """A failure. The text says what happened, to what, and what to do.
 
-    A host's own words are often in it, so here they are made plain for all who show or keep them.
+    It often holds output of a host, so control characters are escaped here for all who show or store it.
     """
 
     reason = Reason.INTERNAL
@@ -69,7 +69,7 @@ class AgentError(Exception):
 
 
 class OptionsError(AgentError):
-    """Options of a layer or tool that cannot be; the text names the option."""
+    """Invalid options of a layer or tool; the text names the option."""
 
     reason = Reason.BAD_OPTIONS
 

@@ -25,7 +25,7 @@ _converter = cattrs.Converter(forbid_extra_keys=True)
 
 def _strict(kind: type) -> Any:
     def structure(value: Any, _: type) -> Any:
-        # bool is an int to Python; "8" is not a number to us. A wrong type must be said, not guessed.
+        # Python's bool is an int, and we do not accept "8" as a number. A wrong type is an error, never converted.
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -40,7 +40,7 @@ for _kind in (int, float, bool, str):
 
 
 def build_options(options: type[Any], data: Mapping[str, Any]) -> Any:
-    """`options(**data)`, checked. Raises OptionsError naming the option and what it may be."""
+    """Build `options(**data)` and check it. Raises OptionsError with the option and its allowed values."""
     try:
         values = dict(data)
         _check_names(values, options)

@@ -170,7 +170,7 @@ def _serial(row: Mapping[str, str], sys: Mapping[str, str]) -> str:
 
 
 def _wwn(identifier: str) -> str:
-    """One spelling whether udev ("0x5000…") or the kernel ("naa.5000…") said it.
+    """The WWN in one spelling, whether from udev ("0x5000…") or the kernel ("naa.5000…").
 
     "t10.…" is vendor, model and serial in one; udev makes no WWN of it, and neither do we.
     """
@@ -189,7 +189,7 @@ def _integer_attribute(name: str, attribute: str, sys: Mapping[str, str], otherw
 def _signatures_by_name(
     sections: Mapping[str, Section], names: Iterable[str]
 ) -> dict[str, tuple[Signature, ...]]:
-    """Kernel name -> what was found; a device that could not be looked at is absent."""
+    """Kernel name -> signatures; a device that could not be read is absent."""
     together = sections.get("signatures")
     if together is None:
         alone = {name: sections.get(f"wipefs {name}") for name in names}

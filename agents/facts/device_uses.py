@@ -308,7 +308,7 @@ def _is_system(target: str) -> bool:
 
 
 def unknown_system_reasons(graph: Graph) -> list[str]:
-    """Set when nobody can say what / is on; then nothing may be destroyed."""
+    """Reasons if the device of / is unknown; then nothing may be destroyed."""
     mounts = graph.facts.mounts
     root = [mount for mount in mounts if mount.target == "/"]
     if not root:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A FreeBSD host's facts: one look (hostside/facts_freebsd.sh), one pure parser of what it printed."""
+"""A FreeBSD host's facts: one script (hostside/facts_freebsd.sh) and one pure parser of its output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_ROOT = "signatures, and who uses which disk: they need root (passwordless sud
 
 
 def facts_command(programs: Iterable[Need], nonce: str) -> tuple[str, ...]:
-    """The one command that looks. It changes nothing on the host."""
+    """The command that reads the facts. It changes nothing on the host."""
     return ("sh", "-c", SCRIPT, "facts", nonce, *version_commands(programs))
 
 

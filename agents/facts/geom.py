@@ -19,7 +19,7 @@ from agents.facts.sections import Section, bad_facts
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Something that can be read and written: /dev/NAME."""
+    """A device that can be read and written: /dev/NAME."""
 
     name: str
     # its geom's class: "DISK", "PART", "MIRROR"
@@ -67,7 +67,7 @@ class Mesh:
 
 
 def parse_geom(section: Section) -> Mesh:
-    """Raises AgentError BAD_FACTS."""
+    """Parse the mesh. Raises AgentError BAD_FACTS."""
     geoms = list(_geoms(section))
     by_id = {i: p for geom in geoms for i, p in geom.provides.items()}
     below = {i: geom for geom in geoms for i in geom.provides}

@@ -67,7 +67,7 @@ class Health:
     at_rest: bool = False
 
     def kernel_name(self, node: str) -> str:
-        """Its kernel name; the node itself when it is gone."""
+        """Kernel name of the node; the node itself if it is gone."""
         return self.names.get(node, node)
 
     def kernel_errors(self, nodes: Iterable[str], after: float) -> list[str]:
@@ -93,7 +93,7 @@ def _or_partition(name: str) -> str:
 
 
 def read_health(shell: Shell, nodes: Iterable[str], mount: str = "", pool: str = "") -> Health:
-    """One command. Raises AgentError (BAD_FACTS, or the connection's)."""
+    """Read the health with one command. Raises AgentError (BAD_FACTS, or the connection's)."""
     nonce = secrets.token_hex(8)
     argv = ("sh", "-c", SCRIPT, "facts", nonce, mount, pool, *nodes)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks at a host, whatever its system: Linux's script first, which says so when the host is none."""
+"""The reading of a host's facts on any system: first Linux's script, which reports if the host is not Linux."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read_facts(shell: Shell, programs: Iterable[Need] = (), timeout_s: float = 6
     try:
         return _read_system_facts(shell, tuple(programs), timeout_s)
     except (ValueError, LookupError, ArithmeticError, TypeError, RecursionError) as error:
-        # No parser foresees all that a host may say; such a host is one that is not understood.
+        # No parser foresees every output: report such a host as not understood.
         raise bad_facts(f"{type(error).__name__}: {error}") from error
 
 

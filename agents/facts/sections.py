@@ -17,7 +17,7 @@ MAX_READING_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One command of the reading: what it printed and how it ended."""
+    """A command of the reading with its output and how it ended."""
 
     name: str
     exit_code: int
@@ -35,7 +35,7 @@ class Section:
 
     @property
     def failure(self) -> str:
-        """Cause of its failure, in one line."""
+        """The cause of the failure in one line."""
         last = self.stderr.strip().splitlines()
         return f"{self.name} ended with exit code {self.exit_code}" + (
             f": {last[-1].strip()[:200]}" if last else ""

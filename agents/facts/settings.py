@@ -153,7 +153,7 @@ def _device_settings(
 
 
 def _selected_value(value: str) -> str:
-    """The one in force of a list: "writethrough [writeback] none" is writeback."""
+    """The selected value of a list: "writethrough [writeback] none" is writeback."""
     chosen = re.search(r"\[([^\]]+)\]", value)
     return chosen[1] if chosen else value
 

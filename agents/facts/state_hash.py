@@ -31,7 +31,7 @@ REQUIRED_FREEBSD = ("mounts:\n", "swap:\n", "</mesh>")
 
 
 def read_state_hash(shell: Shell, claims: Iterable[Claim]) -> str:
-    """A hash that is equal as long as nothing changed. Raises AgentError when the host says too little."""
+    """A hash that is equal as long as nothing changed. Raises AgentError if the host's output is incomplete."""
     # The kernel writes cciss!c0d0 for /dev/cciss/c0d0; names hold no space.
     nodes = [claim.node.removeprefix("/dev/") for claim in claims]
     names = [node.replace("/", "!") for node in nodes]

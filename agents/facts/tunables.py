@@ -16,7 +16,7 @@ SCHEDULERS = {"noop", "deadline", "cfq", "mq-deadline", "kyber", "bfq"}
 
 
 class Tunables(TypedDict):
-    """Fields of HostFacts."""
+    """Tunables, as fields of HostFacts."""
 
     sysctls: dict[str, str]
     governors: dict[str, str]

@@ -71,7 +71,7 @@ class Did(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    # somebody else's start, or our own that was delivered twice
+    # somebody else's start, or our own delivered twice
     already: bool
 
 
@@ -117,9 +117,9 @@ class Meta:
     cached_after: int | None
     # what the sampler wrote during the run
     sample_bytes: int
-    # whose ID the tool had: "0" root's; "" that of whoever logs in
+    # user ID of the tool: "0" for root, "" for the login user
     user: str = ""
-    # why it had to be root
+    # reason why it had to run as root
     why_root: str = ""
     # Samples at which the tool was stopped by a signal: what it timed then is no work of its
     halted: int = 0
@@ -132,10 +132,10 @@ class Fetched:
     # "stdout", "stderr" and each of Job.outputs that was there
     files: dict[str, bytes]
     samples: bytes
-    # complaints of the runner itself; empty is right
+    # errors of the runner itself; normally empty
     log: bytes
     meta: Meta
-    # what was too large for one answer; `samples` is b"" then
+    # files too large for one answer; `samples` is b"" then
     waiting: tuple[Waiting, ...] = ()
 
 
@@ -146,7 +146,7 @@ def start_job(
     sampled: Sequence[str | Watch] = (),
     interval_s: float = 1.0,
 ) -> Started:
-    """Starts the job at most once, whatever is delivered again. Raises AgentError."""
+    """Start the job at most once, even if the command is delivered twice. Raises AgentError."""
     archived = archive(job, sampled, interval_s)
     answer = _parse_answer(call(shell, spool, "start", stdin=archived).stdout)
     return Started(already=answer.get("start") == "already")
@@ -159,9 +159,9 @@ def poll(
     offset: int = 0,
     outputs: Sequence[str] | None = None,
 ) -> Polled:
-    """Waits on the host up to `wait_s` for the end, and reads the samples from `offset` on.
+    """Wait on the host up to `wait_s` for the end, and read the samples from `offset` on.
 
-    With `outputs` a job that is over is fetched by the same command: what is between two runs should be short.
+    With `outputs`, the same command also fetches a finished job, to keep the time between two runs short.
     """
     argv, timeout_s = poll_command(spool, wait_s, offset, outputs)
     return polled(shell.run(argv, root=spool.root, timeout_s=timeout_s), spool, offset, outputs)
@@ -170,14 +170,14 @@ def poll(
 def poll_command(
     spool: Spool, wait_s: float, offset: int, outputs: Sequence[str] | None
 ) -> tuple[tuple[str, ...], float]:
-    """The command of `poll`, and the time that it may take, for who waits in a way of his own."""
+    """The command of `poll` and its time limit, for callers that wait in their own way."""
     fetch = [] if outputs is None else ["fetch", *map(check_file_name, outputs)]
     argv = script(spool, "poll", f"{wait_s:g}", str(offset), *fetch)
     return argv, wait_s + (60.0 if outputs is None else 600.0)
 
 
 def polled(ran: Ran, spool: Spool, offset: int, outputs: Sequence[str] | None) -> Polled:
-    """State and output by a poll's answer. Raises AgentError."""
+    """State and output from the answer to a poll. Raises AgentError."""
     head, _, raw = checked(ran, spool, "poll").stdout.partition(b"\n\n")
     answer = _parse_answer(head)
     state, code = _job_state(answer), _note_number(answer, "exit")
@@ -193,7 +193,7 @@ def polled(ran: Ran, spool: Spool, offset: int, outputs: Sequence[str] | None) -
 
 
 def fetch(shell: Shell, spool: Spool, outputs: Sequence[str] = ()) -> Fetched:
-    """All that the job left, and `outputs` as in Job. Raises AgentError when it does not arrive whole."""
+    """Fetch everything that the job left; `outputs` as in Job. Raises AgentError if it arrives incomplete."""
     ran = call(shell, spool, "fetch", *map(check_file_name, outputs), timeout_s=600.0)
     if ran.stdout == b"state=absent\n":
         raise AgentError(f"{spool.name}: there is no such job on the host", Reason.HOST_LOST)
@@ -212,13 +212,13 @@ def _fetched(raw: bytes, outputs: Sequence[str]) -> Fetched:
 
 
 def stop_job(shell: Shell, spool: Spool) -> Stopped:
-    """TERM, then KILL, to this job's processes only. Does nothing to a job that is over or absent."""
+    """Send TERM, then KILL, to this job's processes only. Does nothing to a finished or absent job."""
     answer = _parse_answer(call(shell, spool, "stop", timeout_s=60.0 + 4 * GRACE_S).stdout)
     return Stopped(Did(answer.get("did", "nothing")), _job_state(answer))
 
 
 def remove_spool(shell: Shell, spool: Spool) -> None:
-    """Removes the spool directory. Raises AgentError when the job still runs."""
+    """Remove the spool directory. Raises AgentError if the job still runs."""
     state = _job_state(_parse_answer(call(shell, spool, "remove", timeout_s=300.0).stdout))
     if state is not State.ABSENT:
         raise AgentError(f"{spool.name} is {state}: stop it before removing it")
@@ -257,9 +257,9 @@ def frames(raw: bytes) -> list[Frame]:
 
 
 def clock_set(samples: bytes) -> float:
-    """Seconds by which the wall clock was away, at most, from where it was in the first sample; 0.0: it was not set.
+    """Largest change of the wall clock since the first sample in seconds; 0.0: it was not set.
 
-    By the kernel's time of boot, in whole seconds, which moves with the wall clock and with nothing else.
+    It is read from the kernel's boot time, in whole seconds, which changes only when the wall clock is set.
     """
     booted = [int(seconds) for seconds in BOOTED.findall(samples)]
     return float(max((at - booted[0] for at in booted), key=abs, default=0))
@@ -273,7 +273,7 @@ def _parse_answer(printed: bytes) -> dict[str, str]:
 
 
 def _unexpected(printed: str) -> AgentError:
-    """Error for an answer that only the host can be at fault for."""
+    """The error for an answer that is the host's own fault."""
     return AgentError(f"unexpected answer from the host: {printed}", Reason.COMMAND_FAILED)
 
 

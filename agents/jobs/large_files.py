@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large files that a job left on its host, read by and by: with flat memory, whatever their size."""
+"""Large files that a job left on its host, read piece by piece with constant memory."""
 
 from __future__ import annotations
 

@@ -57,13 +57,13 @@ class Spool:
         check_file_name(self.name)
 
     def __str__(self) -> str:
-        """Path of the spool, for a person: of a user other than root it is not known which."""
+        """Path of the spool for a person; the ID of a user other than root is unknown."""
         return f"{self.base}/benchlab-{'0' if self.root else '*'}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A file that is still on the host only, to be read by `piece`."""
+    """A file that is still only on the host, to be read with large_files.read_piece."""
 
     name: str
     path: str
@@ -75,7 +75,7 @@ class Waiting:
 
 
 def check_file_name(name: str) -> str:
-    """The name, when it can be nothing but a file or directory right here. Raises AgentError."""
+    """The name, if it can only be a file or directory right here; otherwise raises AgentError."""
     if not PLAIN.fullmatch(name) or name in (*OWN_FILES, "benchlab"):
         raise AgentError(
             f"{name!r} is not allowed as the name of a file or job: plain names only, none reserved"
@@ -84,7 +84,7 @@ def check_file_name(name: str) -> str:
 
 
 def tell_stopped(directory: Path) -> None:
-    """Note in a job's spool that somebody stops it: its end is no failure of its tool then.
+    """Note in a job's spool that somebody stops it, so that its end is no failure of its tool.
 
     `directory` is that of a process on this machine, which may be no job's. Raises OSError when the process is gone.
     """
@@ -107,13 +107,13 @@ def script(spool: Spool, verb: str, *arguments: str) -> tuple[str, ...]:
 def call(
     shell: Shell, spool: Spool, *verb: str, stdin: bytes = b"", timeout_s: float = 120.0
 ) -> Ran:
-    """One of the runner's verbs. Raises AgentError when it fails there."""
+    """Call a verb of the runner. Raises AgentError if it fails on the host."""
     ran = shell.run(script(spool, *verb), stdin=stdin, root=spool.root, timeout_s=timeout_s)
     return checked(ran, spool, verb[0])
 
 
 def checked(ran: Ran, spool: Spool, verb: str) -> Ran:
-    """Answer of a verb of the runner, unchanged. Raises AgentError when it failed."""
+    """The answer of a verb of the runner, unchanged. Raises AgentError if the verb failed."""
     if ran.exit_code:
         output = ran.stderr.decode(errors="replace").strip() or "no output"
         message = f"{verb} of {spool.name} failed: {output} (exit {ran.exit_code})"
@@ -129,7 +129,7 @@ def _reason(output: str) -> Reason:
 
 
 def archive(job: Job, sampled: Sequence[str | Watch], interval_s: float) -> bytes:
-    """The tar that `spool.sh` unpacks; `complete` comes last and proves that all of it came."""
+    """The tar that `spool.sh` unpacks; `complete` comes last and proves that everything arrived."""
     watches = {
         str(number): watch
         for number, watch in enumerate((w for w in sampled if isinstance(w, Watch)), start=1)
@@ -183,7 +183,7 @@ def archive(job: Job, sampled: Sequence[str | Watch], interval_s: float) -> byte
 
 
 def _watching(watch: Watch) -> bytes:
-    """A script that becomes the command, or ends at once where there is no such program."""
+    """A script that execs the command, or ends at once if there is no such program."""
     program = shlex.quote(watch.argv[0])
     return f"command -v {program} >/dev/null || exit 0\nexec {command_line(watch.argv)}\n".encode()
 

@@ -58,7 +58,7 @@ def lvm_version(facts: HostFacts) -> tuple[int, ...]:
 def lvm_command(
     program: str, words: Sequence[str], target: Target, nodes: Iterable[str], facts: HostFacts
 ) -> tuple[str, ...]:
-    """One LVM command that sees `nodes` and nothing else, whatever the host's filter or devices file says.
+    """An LVM command that sees only `nodes`, whatever the host's filter or devices file allows.
 
     It leaves neither a backup of metadata in /etc/lvm nor a daemon that watches.
     """
@@ -144,7 +144,7 @@ def lvm_step(
     facts: HostFacts,
     undo: tuple[Step, ...] = (),
 ) -> Step:
-    """One LVM command that writes."""
+    """A step with an LVM command that writes."""
     argv = lvm_command(program, words, target, nodes, facts)
     return Step(argv, purpose, destroys=claims_of(target), undo=undo, timeout_s=LONG_S, quiet=True)
 

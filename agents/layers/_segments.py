@@ -99,7 +99,10 @@ def written(segment: Segment, extend: bool = False) -> tuple[str, ...]:
 def segment_differences(
     extent_size: int, segments: Sequence[Segment], rows: Iterable[Sequence[str]]
 ) -> list[str]:
-    """Wish against `dmsetup table`. LVM may show one segment as several where a disk ends, and merge equal ones."""
+    """Differences between the wanted segments and `dmsetup table`.
+
+    LVM may show one segment as several where a disk ends, and merge equal ones.
+    """
     expected_rows = [(_format_segment(segment), segment.extents) for segment in segments]
     actual_rows = [(_format_table_row(row), int(row[1]) * SECTOR) for row in rows]
     if any(segment.type == "mirror" for segment in segments):

@@ -14,15 +14,15 @@ from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
 from agents.steps.common import is_claimed, settle, single_disk, wipe
 
-# as a person calls it
+# name shown to users
 LABEL = "Read-ahead"
 # programs on the host
 NEEDS = (Need("blockdev", {"debian": "util-linux"}),)
-# what its disks are for; {} when it has none
+# purposes of its disks; {} without any
 USES = {"data": Use("the disk", most=1)}
-# below it: see agents/drivers/protocols.py
+# kind of target below it: see agents/drivers/protocols.py
 REQUIRES = "devices"
-# to the layer above
+# kind of target for the layer above
 PROVIDES = "volume"
 
 
@@ -40,7 +40,7 @@ class Options:
 
 
 def required_programs(options: Options) -> tuple[Need, ...]:
-    """Those of NEEDS that these options ask for."""
+    """The programs in NEEDS that these options require."""
     return NEEDS
 
 
@@ -63,12 +63,12 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
-    """Top down; only what is there by the facts; erases its signatures. Runs twice without harm."""
+    """Steps from the top down that remove what exists by the facts, and erase its signatures. Safe to run twice."""
     disk = single_disk(target, "data")
     return [wipe(disk.node, (disk,))] if is_claimed(disk, facts) else []
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
-    """Look again: differences between wish and host. [] is right. An exit code alone proves nothing."""
+    """Differences between plan and host; [] if there are none. An exit code alone proves nothing."""
     disk = single_disk(target, "data")
     return [] if is_claimed(disk, facts) else [f"{disk.node} is not {disk.identity} any more"]

@@ -76,7 +76,7 @@ def settled(steps: Iterable[Step], facts: HostFacts) -> tuple[Step, ...]:
 
 
 def check_module(facts: HostFacts) -> None:
-    """Raises PlanError when the tools are there and the kernel has no ZFS: nothing has been touched yet."""
+    """Raise PlanError if the tools are installed but the kernel has no ZFS, before anything is touched."""
     if facts.os_family == "freebsd" or facts.zfs_module or "zpool" not in facts.tools:
         # FreeBSD's own; or all of it is missing, which is said elsewhere
         return
@@ -109,12 +109,12 @@ def dataset(name: str, facts: HostFacts) -> Dataset | None:
 
 
 def destroying(name: str, claims: tuple[Claim, ...]) -> Step:
-    """A busy one stays, and the step says so."""
+    """The step that destroys a dataset; a busy one stays, and the step reports that."""
     return Step(("zfs", "destroy", "-r", name), f"Destroy {name}", destroys=claims)
 
 
 def property_differences(name: str, expected: Mapping[str, str], facts: HostFacts) -> list[str]:
-    """Properties of a dataset that are not as they were asked for, or were not set on itself."""
+    """Properties of a dataset that differ from the requested ones, or were not set on the dataset itself."""
     existing = dataset(name, facts)
     if existing is None:
         return [f"there is no dataset {name}"]

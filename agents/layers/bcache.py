@@ -92,7 +92,7 @@ def required_programs(options: Options) -> tuple[Need, ...]:
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
-    """Raises PlanError: no disks, or a cache of too few buckets."""
+    """Plan the layer. Raises PlanError for no disks or a cache with too few buckets."""
     backing, cache = _backing_and_cache(options, target)
     claims, nodes = claims_of(target), [*backing, cache]
     offset = _offset(target)
@@ -167,7 +167,7 @@ def _offset(target: Target) -> int:
 
 
 def _gives(target: Target, backing: Sequence[Part], offset: int) -> Target:
-    """One backing disk is the volume. Several are pieces, for a layer above to join."""
+    """The result: one backing disk is the volume; several are pieces for a layer above to join."""
     parts = tuple(
         Part(f"/dev/bcache/by-label/{label}", node.size // 512 * 512 - offset)
         for node, label in zip(backing, _backing_labels(target, backing), strict=True)
@@ -229,7 +229,7 @@ def _detached_fault(node: Part, state: str | None) -> str:
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
-    """Every option, read back from sysfs (which rounds sizes), and that the nodes lie on these disks."""
+    """Check every option against sysfs (which rounds sizes), and that the nodes lie on these disks."""
     backing, cache = _backing_and_cache(options, target)
     graph, wrong = Graph(facts), []
     for node, label in zip(backing, _backing_labels(target, backing), strict=True):
@@ -274,7 +274,7 @@ def _cache(options: Options, cache: Part, graph: Graph) -> list[str]:
     device = graph.find_device(cache.node)
     device_values = graph.facts.bcache.get(device.name) if device else None
     if device_values is None:
-        # said already
+        # Already reported.
         return []
     values = device_values.values
     wrong = [

@@ -63,7 +63,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
-    """Only a directory with our mark goes, and nothing that is mounted inside (one file system)."""
+    """Remove the directory only if it has our mark, and nothing that is mounted inside (one file system)."""
     own = _directory_path(options, target)
     return [
         Step(
@@ -75,7 +75,7 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
-    """Facts do not list directories: that mkdir made it is all there is to see, and that nothing covers it."""
+    """Check that nothing is mounted over it. Facts do not list directories, so mkdir's success must do."""
     own = _directory_path(options, target)
     return [f"{m.source} is mounted over {own}" for m in facts.mounts if m.target == own]
 

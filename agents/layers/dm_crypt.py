@@ -140,7 +140,7 @@ def required_programs(options: Options) -> tuple[Need, ...]:
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
-    """Raises PlanError: not one device, one that is too small or no whole number of sectors."""
+    """Plan the layer. Raises PlanError unless there is one device, large enough and of whole sectors."""
     piece, offset = _piece(target), _offset(options, target)
     if piece.size % options.sector_size:
         raise PlanError(
@@ -189,7 +189,7 @@ def _offset(options: Options, target: Target) -> int:
 
 
 def _header(piece: Part, offset: int) -> list[Place]:
-    """All of it, key slots too. Its first MiB is erased anyway."""
+    """The whole header with its key slots. Its first MiB is erased anyway."""
     return [(piece.node, at) for at in range(MIB, offset, MIB)]
 
 
@@ -236,7 +236,7 @@ def _close_step(target: Target) -> Step:
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
-    """The mapping, then the whole header, key slots too."""
+    """Remove the mapping, then erase the whole header with its key slots."""
     piece = _piece(target)
     close = [_close_step(target)] if device_table(_mapping_name(target), facts) else []
     header = _header(piece, _offset(options, target))

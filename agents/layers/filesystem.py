@@ -178,7 +178,7 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
 
 
 def _must_wipe(target: Target, claims: tuple[Claim, ...], facts: HostFacts) -> bool:
-    """The volume is there, still lies on our disks, and is not known to be blank."""
+    """True if the volume exists, still lies on our disks, and is not known to be blank."""
     graph = Graph(facts)
     device = graph.find_device(target.volume)
     if device is None:
@@ -210,7 +210,7 @@ def health_faults(options: Options, target: Target, health: Health) -> list[str]
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
-    """Mounted there, from that device, as that type, with those options and our label."""
+    """Check mount point, device, type, options and our label."""
     mount = mount_point(target)
     mounts = [m for m in facts.mounts if m.target == mount]
     if len(mounts) != 1:

@@ -55,7 +55,7 @@ def required_programs(options: Options) -> tuple[Need, ...]:
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
-    """Raises PlanError before anything is touched when the kernel has no such module."""
+    """Plan the layer. Raises PlanError, before anything is touched, if the kernel has no such module."""
     if MODULE.program not in facts.tools:
         raise PlanError(
             f"the kernel {facts.kernel} of this host has no module flashcache (modinfo flashcache): it is unmaintained"
@@ -95,7 +95,7 @@ def _disk_and_cache(target: Target) -> tuple[Part, Part]:
 
 
 def _remove_step(target: Target, facts: HostFacts) -> Step:
-    """Its sysctls are named after the kernel's names of both: dev.flashcache.sdb+sdc."""
+    """The step that removes the cache. Its sysctls are named by both kernel names: dev.flashcache.sdb+sdc."""
     backing, cache = _disk_and_cache(target)
     graph = Graph(facts)
     names = [d.name if (d := graph.find_device(part.node)) else "" for part in (cache, backing)]
@@ -112,7 +112,10 @@ def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
-    """The mapping is there, is a flashcache, and lies on these two. Its table shows no option in a fixed place."""
+    """Check that the mapping exists, is a flashcache, and lies on these two disks.
+
+    Its table shows no option in a fixed place.
+    """
     backing, cache = _disk_and_cache(target)
     graph = Graph(facts)
     device = graph.find_device(f"/dev/mapper/{target.name}")

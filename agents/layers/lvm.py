@@ -97,7 +97,7 @@ def required_programs(options: Options) -> tuple[Need, ...]:
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
-    """Raises PlanError for disks that are too few or too small."""
+    """Plan the layer. Raises PlanError for too few or too small disks."""
     pieces = _physical_volumes(target)
     nodes = [piece.node for piece in pieces]
     segment = layout_of(options, options.stripes, options.size, pieces, target)
@@ -211,7 +211,7 @@ def plan_growth(
     more: Mapping[str, tuple[Claim, ...]],
     facts: HostFacts,
 ) -> Plan:
-    """vgextend, lvextend. Raises PlanError for disks that are too few or too small."""
+    """Plan vgextend and lvextend. Raises PlanError for too few or too small disks."""
     pieces = _physical_volumes(target)
     nodes = [piece.node for piece in pieces]
     new = tuple(Part(claim.node, claim.size) for claim in more.get("data", ()))
@@ -237,7 +237,7 @@ def plan_growth(
 
 
 def plan_expansion(options: Options, target: Target, facts: HostFacts) -> Plan:
-    """The volume below became larger: pvresize, then lvextend by what came; disks of its own do not change."""
+    """Plan pvresize and lvextend after the volume below has grown; disks of the layer's own do not change."""
     segments = _segments(target)
     pieces = _physical_volumes(target)
     had = sum(segment.extents for segment in segments)
@@ -302,13 +302,13 @@ def health_faults(options: Options, target: Target, health: Health) -> list[str]
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
-    """Volumes out of the kernel, then every disk erased. Nothing is written back, no LVM command can wait."""
+    """Remove the volumes from the kernel, then erase every disk. Nothing is written back, no LVM command can hang."""
     present_nodes = still_there(target, member_nodes(target, "data", main=True), facts)
     return [*_lvm.remove_nodes(target, facts), *erase_all(target, present_nodes, facts)]
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
-    """The kernel's own table of the volume: type, lengths, stripes, stripe size."""
+    """Check the kernel's table of the volume: type, lengths, stripes, stripe size."""
     rows = _lvm.device_table(f"{target.name}-data", facts)
     if not rows:
         return [f"{_volume(target)} is not active"]

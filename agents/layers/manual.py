@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Something that a person does to the host: change the cache setting of a cloud disk, pull a cable, reboot.
+"""A change that a person makes to the host: change the cache setting of a cloud disk, pull a cable, reboot.
 
 The layout waits at this point until somebody says that it is done; then the check, if there is one, must agree. Where
 no command has run on the host before it (only other manual layers are below), the host may have been rebooted.
@@ -77,16 +77,16 @@ def manual_task(options: Options, target: Target) -> ManualTask:
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
-    """No command of ours: what the person is asked is part of what the layout is."""
+    """Plan no command: the task of the person is part of the layout."""
     instructions = " ".join(options.instructions.split())
     return Plan((), replace(target, notes=(*target.notes, f"manual step: {instructions}")))
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
-    """Nothing: the person is asked to take it back once the disks are blank."""
+    """No steps: the person is asked to undo the change once the disks are blank."""
     return []
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
-    """The check saw it when the person said so; facts do not show it."""
+    """No differences: the check ran when the person confirmed the task, and facts do not show it."""
     return []

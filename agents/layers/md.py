@@ -93,7 +93,7 @@ def volume(target: Target) -> str:
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
-    """Raises PlanError: too few members, or too small ones."""
+    """Plan the layer. Raises PlanError for too few or too small members."""
     data, spares, claims = _members_and_claims(options, target)
     chunk, offset = _chunk(options), data_offset(data, _chunk(options))
     gives = _gives(options, target, data)

@@ -49,7 +49,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """One partition to be: `start` and `size` in bytes."""
+    """A partition to create; `start` and `size` in bytes."""
 
     number: int
     label: str
@@ -63,7 +63,7 @@ def required_programs(options: Options) -> tuple[Need, ...]:
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
-    """Raises PlanError for a disk that is too small, naming the numbers."""
+    """Plan the layer. Raises PlanError, with the numbers, for a disk that is too small."""
     freebsd = facts.os_family == "freebsd"
     planned = _cuts(options, target)
     steps = _erase(planned, target, facts)

@@ -52,7 +52,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
 
 
 def _piece(target: Target) -> Part:
-    """Raises PlanError when it is not exactly one."""
+    """The only piece. Raises PlanError unless there is exactly one."""
     nodes = member_nodes(target, "data", main=True)
     if len(nodes) != 1:
         raise PlanError(f"data: needs exactly one disk or partition, got {len(nodes)}")

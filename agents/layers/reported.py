@@ -58,7 +58,7 @@ def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
 
 
 def teardown(options: Options, target: Target, facts: HostFacts) -> list[Step]:
-    """Nothing: nobody but dynamo reaches that machine, and it deletes no file."""
+    """No steps: only dynamo reaches that machine, and it deletes no file."""
     return []
 
 

@@ -262,7 +262,7 @@ def health_faults(options: Options, target: Target, health: Health) -> list[str]
 
 
 def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
-    """Every device in its place and in order, every property, and the size that was promised."""
+    """Check that every device is in its place and healthy, every property, and the promised size."""
     pool = _zfs.imported(target.name, facts)
     if pool is None:
         return [f"there is no pool {target.name}"]

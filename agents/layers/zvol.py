@@ -63,7 +63,7 @@ def required_programs(options: Options) -> tuple[Need, ...]:
 
 
 def plan(options: Options, target: Target, facts: HostFacts) -> Plan:
-    """Raises PlanError when the pool is too small for it."""
+    """Plan the volume. Raises PlanError if the pool is too small."""
     pool, claims = _zfs.pool_of(target)
     size = _volume_size(options, target)
     name, node = f"{pool}/vol", _node(target)

@@ -31,7 +31,7 @@ def looks(line: str) -> bool:
 
 
 def parse_csv_line(line: str, number: int) -> model.Table:
-    """Raises ParseError."""
+    """Parse a line. Raises ParseError."""
     try:
         return _new(line, number) if NEW.match(line) else _old(line, number)
     except ValueError as error:

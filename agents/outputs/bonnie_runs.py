@@ -55,7 +55,7 @@ class Run:
 
 
 def test_of(line: str) -> str:
-    """Test of whose end a line of progress tells; "" for any other line."""
+    """The test whose end a line of progress reports; "" for any other line."""
     finished = line.rstrip().rstrip(".").endswith("done")
     return next((test for begins, test in TESTS if finished and re.match(begins, line)), "")
 

@@ -152,7 +152,7 @@ def _totals(job: Mapping[str, object], where: str) -> Iterator[tuple[tuple[str, 
 def _all_there(
     job: Mapping[str, object], sums: Mapping[tuple[str, str], float], where: str
 ) -> None:
-    """Is what fio summed up of its clients what they say themselves? Else one's result is lost, or there twice."""
+    """True if fio's sum equals that of its clients; otherwise a client's result is missing or doubled."""
     for (name, key), value in _totals(job, where):
         printed_sum = sums.get((name, key), 0.0)
         if abs(value - printed_sum) > max(SLACK[key], 1e-9 * value):
@@ -345,7 +345,7 @@ def _samples(data: dict[str, object], scale: float, ios: float, where: str) -> f
 
 @lru_cache(maxsize=64)
 def _reported_percentiles(ranks: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that are figures of ours. What is no number is told by who reads it."""
+    """The percentiles that are among our figures. Their reader reports those that are no numbers."""
     return tuple(key for key in ranks if _percentile_rank(key) in _OURS)
 
 

@@ -39,13 +39,13 @@ def log_kind(name: str) -> tuple[str, str]:
 
 
 def fio_version(text: str) -> tuple[int, int] | None:
-    """fio's, where a text or a file's name tells: fio-3.33."""
+    """The version of fio if a text or a file name has it, such as fio-3.33."""
     match = _VERSION.search(text)
     return (int(match[1]), int(match[2])) if match else None
 
 
 class UnitUnknown(ParseError):
-    """Microseconds or nanoseconds? Nothing in the log tells."""
+    """The log does not show whether its times are microseconds or nanoseconds."""
 
 
 @dataclass(slots=True)

@@ -272,7 +272,7 @@ def percentile(bins: Mapping[float, int], rank: float) -> float:
 
 
 def percentiles(bins: Mapping[float, int], ranks: Iterable[float]) -> list[float]:
-    """Those of several ranks, for one sorting."""
+    """The percentiles for several ranks, with the bins sorted only once."""
     places = sorted(bins)
     reached = list(accumulate(map(bins.__getitem__, places)))
     ranked_places = (bisect_left(reached, rank / 100.0 * reached[-1]) for rank in ranks)

@@ -111,7 +111,7 @@ class Report:
 
 
 def parse_report(lines: Sequence[str], wish: RequestedRun) -> Report:
-    """Raises ParseError."""
+    """Parse the report. Raises ParseError."""
     rows = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
     if not rows:
         raise ParseError("empty: sysbench printed nothing")

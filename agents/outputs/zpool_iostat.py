@@ -62,7 +62,7 @@ class Report:
 
 
 def heads(line: str) -> bool:
-    """Is it the first line of the headings?"""
+    """True for the first line of the headings."""
     return line.split()[:3] == ["capacity", "operations", "bandwidth"]
 
 

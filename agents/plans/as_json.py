@@ -32,7 +32,7 @@ def to_json(stack: StackPlan) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> StackPlan:
-    """Raises PlanError for data that is no plan."""
+    """Build a plan from JSON. Raises PlanError for data that is no plan."""
     try:
         return _converter.structure(data, StackPlan)
     except Exception as error:

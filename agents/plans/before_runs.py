@@ -50,7 +50,7 @@ class SchedulerSweep:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Those that the fingerprint is of."""
+        """The steps that the fingerprint covers."""
         return tuple(step for part in self.each for step in part.steps)
 
     @property
@@ -58,7 +58,7 @@ class SchedulerSweep:
         return tuple(dict.fromkeys(part.scheduler for part in self.each))
 
     def before_run(self, scheduler: str, stage: int) -> BeforeRun:
-        """Raises PlanError where the plan knows of no such run."""
+        """The steps before a run. Raises PlanError if the plan has no such run."""
         for part in self.each:
             if (part.scheduler, part.stage) == (scheduler, stage):
                 return part
@@ -66,7 +66,7 @@ class SchedulerSweep:
 
 
 def check_schedulers(schedulers: Sequence[str]) -> None:
-    """Raises OptionsError naming the word, and those that are allowed."""
+    """Check the schedulers. Raises OptionsError with the wrong word and the allowed ones."""
     for name in schedulers:
         if name not in LINUX_SCHEDULERS:
             raise OptionsError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Are the disks of a layout blank again? What cannot be proven blank is said. Pure."""
+"""The check that the disks of a layout are blank again; it reports what cannot be proven blank. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agents.facts.model import BlockDevice, HostFacts
 
 
 def not_blank(claims: Sequence[Claim], facts: HostFacts, layout: str) -> list[str]:
-    """Remains of a layout: signatures, holders, mounts, names of ours. [] is blank."""
+    """Remains of a layout: signatures, holders, mounts, names of ours; [] if the disks are blank."""
     graph = Graph(facts)
     remains = [f"could not be read: {what}" for what in facts.unknown] if claims else []
     for claim in claims:

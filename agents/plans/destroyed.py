@@ -47,7 +47,7 @@ def what_is_destroyed(stack: StackPlan, facts: HostFacts) -> list[Destroyed]:
 
 
 def _claimed(claim: Claim, graph: Graph) -> BlockDevice | None:
-    """That very disk, also when a reboot has renamed it: never another one that has its node now."""
+    """The claimed disk, even after a reboot has renamed it; never another one that now has its node."""
     device = graph.find_device(claim.node)
     if device is not None and device.identity == claim.identity:
         return device

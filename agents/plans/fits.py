@@ -31,7 +31,7 @@ def too_large(specs: Sequence[LayerSpec], kind: str, built: Any, target: Target)
 
 
 def check_size(specs: Sequence[LayerSpec], kind: str, built: Any, target: Target) -> None:
-    """Raises PlanError for what is too large."""
+    """Raise PlanError for a size that is too large."""
     if problem := too_large(specs, kind, built, target):
         raise PlanError(problem)
 

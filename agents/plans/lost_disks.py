@@ -13,7 +13,7 @@ from agents.plans.stack import Placed, StackPlan
 
 
 def missing_claims(claims: Iterable[Claim], facts: HostFacts) -> tuple[Claim, ...]:
-    """Those whose identity no device of the host has, under whatever name."""
+    """The claims whose identity no device of the host has, under whatever name."""
     identities = {device.identity for device in facts.devices}
     return tuple(claim for claim in claims if claim.identity not in identities)
 
@@ -51,7 +51,7 @@ def with_current_names(facts: HostFacts, claims: Iterable[Claim], layout: str = 
     disks = re.compile(rf"({'|'.join(map(re.escape, old))})(?:p?(\d+))?")
 
     def now(name: str) -> str:
-        """Its name, or "" for a disk that is gone."""
+        """Its present name; "" for a disk that is gone."""
         match = disks.fullmatch(name)
         if name in names or match is None:
             return name

@@ -76,7 +76,7 @@ class StackPlan:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """All of them: what builds it, the stages, then those before runs."""
+        """All steps: of the build, of the stages, then those before runs."""
         built = tuple(step for layer in self.layers for step in layer.steps)
         grown = tuple(step for stage in self.stages for step in stage.steps)
         return built + grown + self.swept.steps
@@ -88,7 +88,7 @@ class StackPlan:
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """Every disk that may be destroyed, those of all stages too."""
+        """Every disk that may be destroyed, also by a later stage."""
         # agents.plans.applied_part: nothing of it was begun
         if not self.layers:
             return ()

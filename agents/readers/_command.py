@@ -75,7 +75,7 @@ class Command:
         return bool(self.words)
 
     def flag(self, letter: str) -> bool:
-        """Is it among the options of one letter, maybe with others: `-y`, `-dxy`?"""
+        """True if it is among the one-letter options, alone or combined: `-y`, `-dxy`."""
         return any(re.fullmatch(rf"-[A-Za-z]*{letter}[A-Za-z]*", word) for word in self.words[1:])
 
 
@@ -88,7 +88,7 @@ BETWEEN = re.compile(
 
 
 def may_stand_between(line: str) -> bool:
-    """May it stand between a command and its output, being of neither?"""
+    """True for a line that may stand between a command and its output and belongs to neither."""
     return len(line) < 300 and bool(BETWEEN.fullmatch(line.strip()))
 
 

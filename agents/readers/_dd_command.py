@@ -79,7 +79,7 @@ def parse_size(text: str) -> int | None:
 
 
 def _sizes(operands: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
-    """Those of our options, and notes on what is not understood."""
+    """The sizes among our options, and notes on anything not understood."""
     sizes: dict[str, int] = {}
     notes: list[str] = []
     for key, name in SIZES.items():
@@ -96,7 +96,7 @@ def _sizes(operands: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
 
 
 def _flags(operands: Mapping[str, str]) -> tuple[dict[str, list[str]], list[str]]:
-    """Those that we have, by option, and notes on the others."""
+    """The flags that we support, by option, and notes on the others."""
     options: dict[str, list[str]] = {}
     notes: list[str] = []
     for key, allowed_flags in FLAGS.items():

@@ -43,7 +43,7 @@ class Document:
 
 
 def begins(line: str) -> bool:
-    """Is it the first line of a document, but for a brace above it?"""
+    """True for the first line of a document, except a line above it with only the opening brace."""
     return line.startswith(("{", '"')) and bool(BEGINS.match(line))
 
 

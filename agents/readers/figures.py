@@ -215,7 +215,7 @@ def _parse_figure(block: Block, match: re.Match[str], number: int, words: str) -
 
 
 def _check_block(block: Block, last: int) -> None:
-    """Raises ParseError for what cannot be true."""
+    """Check a block. Raises ParseError for impossible figures."""
     if not block.metrics:
         raise ParseError("no figure", last, "end")
     for name in SUMS:

@@ -78,7 +78,7 @@ def _parse_block(block: Block) -> ParsedResult:
 
 
 def _row_metrics(row: Row, labels: dict[str, str]) -> list[Metric]:
-    """All that a row says. Raises ParseError where it contradicts itself."""
+    """All figures of a row. Raises ParseError if it contradicts itself."""
     metrics: list[Metric] = []
     for prefix, word in WAYS:
         iops = _need(row, f"{word}IOps")

@@ -59,7 +59,7 @@ class _Run:
 
 @dataclass
 class _Ahead:
-    """Facts that were said above a table and belong to it."""
+    """Facts from above a table that belong to it."""
 
     first: int = 0
     when: float | None = None
@@ -190,7 +190,7 @@ class _Reader:
         return table.parse_heading(words), lines
 
     def _goes_on(self, heads: Heads) -> bool:
-        """Is it a further table of the last report: other columns of the same devices?"""
+        """True for a further table of the last report, with other columns of the same devices."""
         had = {name for heads in self.run.tables for name in heads.names}
         ahead = self.ahead.first or self.ahead.cpu
         return bool(self.run.reports and heads.behind and not ahead and not had & {*heads.names})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one executor of Steps: look, guard, log, run, undo. It decides nothing."""
+"""The only executor of Steps: read facts, guard, log, run, undo. It decides nothing."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class _Run:
         self.index = 0
 
     def run_step(self, step: Step, undo: bool = False) -> None:
-        """One Step, guarded and logged. Raises AgentError."""
+        """Run a Step, guarded and logged. Raises AgentError."""
         argv = tuple(str(word) for word in step.argv)
         destroys = tuple(claim.identity for claim in step.destroys)
         record = StepRecord(self.index, argv, step.says, datetime.now(UTC), undo, destroys)

@@ -45,7 +45,7 @@ class Spare:
 
 
 def check_step(step: Step, facts: HostFacts, spares: Mapping[str, Spare], layout: str) -> None:
-    """Raises GuardError with every reason; returns if the Step may run."""
+    """Raise GuardError with every reason unless the Step may run."""
     if reasons := refusals(step, facts, spares, layout):
         raise GuardError(f"refused: {format_command(step.argv)}: " + "; ".join(reasons))
 
@@ -180,7 +180,10 @@ def _identity(
 
 
 def _twins(device: BlockDevice, claim: Claim, graph: Graph) -> Iterator[str]:
-    """The same disk by another path, by any identifier that both show: one may show a WWN, the other none."""
+    """Yield reasons for other paths to the same disk, found by any identifier that both show.
+
+    One path may show a WWN and the other none.
+    """
     same = [d.path for d in graph.facts.devices if d.identity == claim.identity]
     if len(same) > 1:
         yield (
