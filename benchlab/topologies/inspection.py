@@ -71,7 +71,7 @@ def _size_trouble(specs: Sequence[LayerSpec], reckoned: SizeEstimate) -> ChainFa
 
 
 def specs_of(stack: Stack) -> list[LayerSpec]:
-    """Layers of the stack. What nobody wrote yet has a placeholder; of a use without disks nothing is said."""
+    """Layers of the stack. An option that nobody wrote yet has a placeholder; a use without disks is left out."""
     return chain.specs(
         {
             "kind": entry["kind"],

@@ -54,7 +54,7 @@ def parse_moment(code: str) -> Moment:
 
 
 def describe_moment(code: str, beside: Collection[str]) -> str:
-    """Words for a moment where those of `beside` are shown too: "before growth" only where there is one."""
+    """Words for a moment shown together with those of `beside`: "before growth" only where one of them has growth."""
     if code != AS_BUILT:
         return parse_moment(code).phrase
     others = {parse_moment(other) for other in beside}

@@ -265,7 +265,7 @@ def is_agreed(typed: str, expected: str) -> bool:
 
 
 def agreement_error(typed: str, expected: str) -> str:
-    """Error for a typed phrase that is not `wanted`, for the page that asks for it."""
+    """Error for a typed phrase that is not the expected one, for the page that asks for it."""
     typed_match, expected_match = (
         PHRASE.fullmatch(_normalize_spaces(typed)),
         PHRASE.fullmatch(_normalize_spaces(expected)),

@@ -125,7 +125,7 @@ def good_count(kind: str) -> int:
 
 @lru_cache(maxsize=256)
 def _good_count(kind: str, options: tuple[type[Any], ...]) -> int:
-    """`of`: its options, which tell this driver from another one of that name."""
+    """Number of disks for the main use of this driver; `options` distinguish it from another one of that name."""
     driver = registry.layer(kind)
     main, means = next(iter(driver.USES.items()))
     allowed = [n for n in GOOD_COUNTS if means.least <= n <= means.most]

@@ -21,7 +21,7 @@ class DiskGroup:
 
     @property
     def drawn_disks(self) -> range:
-        """One small box per disk, as many as fit a line; the number says how many there really are."""
+        """Disks to draw, one small box each, as many as fit a line; the number is the real count."""
         return range(min(self.count, 24))
 
 

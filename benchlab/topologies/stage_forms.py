@@ -155,7 +155,7 @@ def move_stages(
 
 
 def growable(layers: Sequence[HasKind]) -> list[tuple[int, str]]:
-    """(number from 0, label) of the layers that can grow."""
+    """Pairs (number from 0, label) of the layers that can grow."""
     return [
         (number, driver.LABEL)
         for number, layer in enumerate(layers)
