@@ -136,7 +136,7 @@ def _open_build(builds: Sequence[Layout], points: Sequence[Run]) -> Layout | Non
 def _ordered_blocks(
     place: _LastPlace, points: Sequence[Run], repeats: int
 ) -> Iterator[tuple[Run, int]]:
-    """(a run of the point, the new one's repeat), in the order in which they run: moment by moment, block by block."""
+    """Pairs (a run of the point, the new repeat), in the order in which they run: moment by moment, block by block."""
     campaign = place.campaign
     stages = sorted(
         {run.stage for run in points}, key=lambda stage: moments.parse_moment(stage).time_order

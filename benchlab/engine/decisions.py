@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions of the engine. Each is carried out by the function of its name in act.py, or in the room of an access."""
+"""Decisions of the engine. The function of its name in actions.py, or in the room of an access, carries each out."""
 
 from __future__ import annotations
 

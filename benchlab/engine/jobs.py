@@ -88,7 +88,10 @@ def runs_as_login_user(layout: Layout) -> bool:
 
 
 def fit_to_user(work: Job, root: bool) -> Job:
-    """A user without root can still measure in a directory of theirs; the caches stay as they are, and that is said."""
+    """Fit the job to a user without root, who can still measure in a directory of theirs.
+
+    The caches stay as they are, and the result says so.
+    """
     return work if root else replace(work, root=False, drop_caches=False)
 
 

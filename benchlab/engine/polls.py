@@ -24,7 +24,7 @@ from benchlab.workers.lru_cache import LruCache
 
 # An answer that nobody took by then is requested again.
 STALE_S = 30.0
-# polls a second that tell of nothing but that it goes on: of a crowd each is asked less often
+# Maximum polls a second of jobs that merely go on: the more jobs there are, the less often each is polled.
 POLLS_PER_SECOND = 15
 
 
@@ -51,7 +51,7 @@ class PollAnswer:
         return time.monotonic() - self.came < STALE_S
 
     def to_polled(self) -> job.Polled:
-        """Raises what went wrong, AgentError mostly."""
+        """Convert the answer. Raises what went wrong, AgentError mostly."""
         if self.error is not None:
             raise self.error
         assert self.ran is not None

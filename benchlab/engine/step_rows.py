@@ -18,7 +18,7 @@ class StepRows:
     attempt: Attempt | None
     # of a poll of the attempt
     answer: PollAnswer | None = None
-    # what it says
+    # content of the answer
     polled: job.Polled | None = None
     # of the samples that are here, where that is known
     offset: int | None = None

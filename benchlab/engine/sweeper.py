@@ -109,7 +109,7 @@ def due_layouts() -> list[int]:
 
 
 def unplanned_drafts() -> list[int]:
-    """Drafts whose plan was asked for (commands.plan) and has not come: the message, or its worker, was lost."""
+    """Drafts whose requested plan (commands.request_plans) has not come: the message, or its worker, was lost."""
     late = Layout.objects.filter(
         phase=LayoutPhase.DRAFT, planned_at=None, next_step_at__lte=timezone.now()
     )
@@ -117,7 +117,7 @@ def unplanned_drafts() -> list[int]:
 
 
 def claim_due(ids: Iterable[int], seconds: float) -> list[int]:
-    """Those of them that are still due, in their order; they are due again so long from now.
+    """Claim the rows that are still due, in their order; they are due again after `seconds`.
 
     Of two sweepers one gets each, and a worker that is behind is not sent the same layout again every second.
     """
@@ -130,7 +130,7 @@ def claim_due(ids: Iterable[int], seconds: float) -> list[int]:
 
 
 def _locked(rows: QuerySet[Layout]) -> set[int]:
-    """Those that nobody is changing just now; they are ours until the transaction ends."""
+    """Rows that nobody is changing just now, locked until the transaction ends."""
     # The default order joins the campaign, whose row would be locked too, or whose lock would keep us away.
     free = rows.order_by("pk").select_for_update(skip_locked=True, of=("self",))
     return set(free.values_list("pk", flat=True))

@@ -130,7 +130,7 @@ def _decide_and_act(rows: StepRows) -> float | None:
         decided = decide(state)
         delay = _carry_out(way, decided, rows)
     except (transitions.Moved, OperationalError, InterfaceError):
-        # The database's trouble (a deadlock, a full disk, a restart) says nothing of the layout, whose job goes on:
+        # A failure of the database (a deadlock, a full disk, a restart) does not concern the layout, whose job goes on:
         # the sweeper comes again.
         raise
     except transitions.MachineBusy as error:

@@ -20,7 +20,7 @@ from benchlab.topologies import moments
 def changes(
     layout: Layout, attempt: Attempt, condition: Condition, queues: Queues | None = None
 ) -> list[Change]:
-    """Settings that are not as they are to be, by the look that `found` is of. [] is right.
+    """Settings that differ from the expected ones, by the look that `condition` holds; [] if none does.
 
     `queues`: what was set for this run; None before that, when what it asks for is no matter yet.
     """

@@ -64,7 +64,7 @@ class _RecentCondition:
         return time.monotonic() - self.began < REUSE_SECONDS
 
 
-# By layout, its attempt and when `overdue` looked: of this process, too. Never iterated: other threads add to it.
+# By layout, its attempt and when `check_overdue_run` looked, in this process. Never iterated: other threads add to it.
 _overdue_checks: dict[int, tuple[int, float]] = {}
 # by layout; of this process, whose lease lets one thread step it
 _recent_conditions: dict[int, _RecentCondition] = {}
@@ -99,7 +99,7 @@ def _log_lines(lines: list[str]) -> list[str]:
 
 
 def check_before_run(layout: Layout, shell: Shell) -> Condition:
-    """Raises AgentError DEGRADED when the layout is to be measured in order only.
+    """Check the layout before a run. Raises AgentError DEGRADED when it is to be measured in order only.
 
     Where a step goes right on from one run to the next, nothing of ours touches the layout between them: what was in
     order right after one is so right before the next. What fails in that moment marks the next run, as what fails right
@@ -147,7 +147,7 @@ def mark_unchecked(attempt: Attempt, why: str) -> None:
 def mark_sampled_faults(
     layout: Layout, attempt: Attempt, condition: Condition, samples: bytes
 ) -> None:
-    """Mark an attempt with what was not in order for a part of it, by its samples. `found`: the look after it.
+    """Mark an attempt with what was not in order for a part of it, by its samples. `condition`: from the look after it.
 
     What the run was to measure, a growth or the first resync, is no fault.
     """
@@ -173,7 +173,7 @@ def mark_sampled_faults(
 
 
 def since_check_s(attempt: Attempt) -> float:
-    """Seconds since `overdue` looked, or since it was started. Another process's looks are not known."""
+    """Seconds since `check_overdue_run` last looked in this process, or since the attempt was started."""
     attempt_id, looked = _overdue_checks.get(attempt.layout_id, (0, 0.0))
     if attempt_id == attempt.pk:
         return time.monotonic() - looked
@@ -182,8 +182,9 @@ def since_check_s(attempt: Attempt) -> float:
 
 
 def check_overdue_run(layout: Layout, attempt: Attempt, shell: Shell) -> None:
-    """Mark an attempt that takes too long, while it runs, with what is not in order by now. It may end by itself, or
-    never; what could not be looked at is told after it.
+    """Mark an attempt that takes too long, while it runs, with what is not in order by now.
+
+    It may end by itself, or never. A look that fails now is reported after the run.
     """
     _overdue_checks[layout.pk] = (attempt.pk, time.monotonic())
     try:
@@ -227,7 +228,7 @@ def _store_condition(layout: Layout, condition: Condition) -> None:
 
 
 def raise_if_degraded(layout: Layout, attempt: Attempt) -> None:
-    """Raises AgentError DEGRADED after a run during which something failed, unless that is to be measured."""
+    """Raise AgentError DEGRADED after a run during which something failed, unless that is to be measured."""
     faults = [mark["says"] for mark in attempt.degraded if mark["seen"] == DURING]
     if faults and not measures_degraded(layout):
         raise _degraded(faults)

@@ -25,7 +25,7 @@ from benchlab.runs.states import LayoutPhase
 from benchlab.topologies import moments
 from benchlab.workers.lru_cache import LruCache
 
-# of a row: its plan's JSON, and what that says
+# Attribute of a row: its plan's JSON, and the plan parsed from it.
 PARSED_PLAN = "_plan_as_read"
 
 
@@ -105,7 +105,7 @@ def run_target(layout: Layout, run: Run) -> Target:
 
 
 def check_confirmed(layout: Layout, claims: Sequence[Claim], facts: HostFacts) -> None:
-    """Before the first command on these disks: nothing may be there that the plan's page did not show.
+    """Check before the first command that the disks hold nothing that the plan's page did not show.
 
     Raises AgentError. The guard does not see to it: it lets a plain file system be wiped, because a person agreed.
     """

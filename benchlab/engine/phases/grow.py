@@ -111,7 +111,7 @@ def note_progress(
 ) -> None:
     """Note how far the kernel is, with `fields`; its pages look again.
 
-    `store`: moves.later where nothing is done on the host before the step's end, or a move, stores it.
+    `store`: transitions.store_later where nothing is done on the host before the step's end, or a move, stores it.
     """
     now, eta_s = timezone.now(), _eta_s(awaited)
     until = None if eta_s is None else now + timedelta(seconds=eta_s)

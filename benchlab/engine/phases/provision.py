@@ -63,7 +63,7 @@ def _current_plan(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSn
 
 
 def _read_held_facts(layout: Layout, shell: Shell) -> FactSnapshot:
-    """The host's facts, read while no other layout is at work on that machine. Raises moves.MachineBusy."""
+    """Read the host's facts while no other layout is at work on that machine. Raises transitions.MachineBusy."""
     if layout.facts_planned_id:
         planned = FactSnapshot.objects.filter(pk=layout.facts_planned_id)
         transitions.claim_machine(layout, planned.values_list("boot_id", flat=True).first() or "")

@@ -109,7 +109,7 @@ def check_verified(layout: Layout, attempt: Attempt, shell: Shell) -> Condition:
     """The layout's condition, with all settings as they were when it was verified.
 
     What layers set and somebody set back is set once more, by the commands of the plan. Raises AgentError
-    CHANGED_MEANWHILE naming what still differs; others as condition.before.
+    CHANGED_MEANWHILE naming what still differs; others as condition.check_before_run.
     """
     state = condition.check_before_run(layout, shell)
     changed = changed_settings.changes(layout, attempt, state)
@@ -136,7 +136,7 @@ def set_scheduler(
 ) -> Queues:
     """Queues in force on the layout's disks, with the scheduler that the run asks for; {} where it asks for none.
 
-    `gone`: nodes of disks that are not there, and measured without. Nothing is written where all is as asked. Raises
+    `missing`: nodes of disks that are not there, and measured without. Nothing is written where all is as asked. Raises
     AgentError, COMMAND_FAILED where the kernel refuses.
     """
     if not attempt.run.scheduler:
@@ -199,7 +199,7 @@ def store_poll(layout: Layout, attempt: Attempt, offset: int, polled: job.Polled
     if not polled.new_samples or offset >= LIVE_MAX_BYTES:
         return offset
     piece = LiveChunk(attempt=attempt, offset=offset, data=polled.new_samples)
-    # Of two workers that asked for the same piece, one is enough. No page is told: what draws it asks by itself.
+    # If two workers fetched the same piece, one is enough. Pages are not notified: charts poll by themselves.
     LiveChunk.objects.bulk_create([piece], ignore_conflicts=True)
     return polled.offset
 
@@ -229,7 +229,10 @@ def collect_attempt(layout: Layout, attempt: Attempt) -> None:
 
 
 def _conclude(layout: Layout, attempt: Attempt, shell: Shell, state: Condition | None) -> None:
-    """Artifacts first, in one transaction; then figures and the verdict, in one. `found`: the look after the run."""
+    """Store the artifacts in one transaction, then figures and the verdict in another.
+
+    `state`: of the look after the run.
+    """
     work = end_attempts.attempt_job(layout, attempt)
     spool = jobs.job_spool(attempt, work)
     files = Outputs(attempt)
@@ -305,9 +308,9 @@ def _note_final_progress(
 def fail_if_changed(
     layout: Layout, attempt: Attempt, verdict: Verdict, state: Condition | None
 ) -> Verdict:
-    """A run during which something else changed what was in force measured two states at once: no figure of either.
+    """Fail a run during which something else changed the settings in force: it measured two states, no figure counts.
 
-    `found`: the look after the run; None where there is none, and the attempt is marked with that.
+    `state`: of the look after the run; None where there is none, and the attempt is marked with that.
     """
     if state is None or verdict.outcome != Outcome.SUCCEEDED:
         return verdict

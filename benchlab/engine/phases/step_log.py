@@ -83,7 +83,7 @@ def _raise_if_cancelled(layout: Layout) -> None:
 
 
 def _log_start(layout: Layout, kind: StepLog.Kind, part: str, record: apply.StepRecord) -> int:
-    """Its row, and its audit entry where it destroys something: both, or it does not run."""
+    """Store the row of a command, with an audit entry if it destroys something: both are stored, or it does not run."""
     row = StepLog(
         layout=layout,
         kind=kind,

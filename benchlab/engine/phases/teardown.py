@@ -69,7 +69,7 @@ def _run_teardown(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSn
     facts = _read_facts(layout, shell)
     transitions.note_response(layout)
     plan = planning.begun_plan(layout, facts)
-    # What is there goes, also when a disk of it is dead; that one is told at the end.
+    # What is there goes, even if a disk of it is dead, which is reported at the end.
     lost = missing_claims(plan.claims, facts)
     facts = with_current_names(facts, plan.claims, layout.name)
     down = steps_without(stack.teardown_stack(relocated(plan, facts), facts), lost)
@@ -97,7 +97,7 @@ def _with_cause(
 
 
 def _read_facts(layout: Layout, shell: Shell) -> HostFacts:
-    """The host now; which programs it has, it told when the layout was planned."""
+    """Read the host's facts now. Its programs are those that it reported when the layout was planned."""
     planned = planning.facts_at_planning(layout)
     if planned is None:
         return discovery.facts_of(discovery.read_facts(layout.host, shell))
