@@ -46,7 +46,7 @@ class Attempt:
 
 
 def cookie_name(login: str) -> str:
-    """Name of an account's cookie: people who share a browser have one each. It does not tell the account's name."""
+    """Name of an account's cookie: people who share a browser have one each. It does not reveal the account's name."""
     return f"device-{salted_hmac(SALT, login.lower()).hexdigest()[:16]}"
 
 

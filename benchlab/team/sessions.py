@@ -6,7 +6,7 @@ from __future__ import annotations
 from django.contrib.sessions.backends import db
 from django.contrib.sessions.backends.base import VALID_KEY_CHARS
 
-# characters of a key, as Django has it
+# characters of a key that Django makes
 MIN_KEY_CHARS = 8
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Archived and deleted rows, and the one place that says what is seen of them.
 
-Deleted is gone from everywhere at once: the model's own manager leaves it out, and so does every queryset that a
-person sees of what is part of it (`OwnedQuerySet.there`). `even_deleted` has it, for who brings it back or removes it.
-Archived stays readable by its address; what lists begin with is `OwnedQuerySet.current`.
+Deleted rows are gone from everywhere at once: the model's own manager leaves them out, and so does every queryset of
+their parts that a person sees (`OwnedQuerySet.not_deleted`). `even_deleted` includes them, for restoring and removal.
+Archived rows stay readable by their address; lists begin with `OwnedQuerySet.current`.
 """
 
 from __future__ import annotations
