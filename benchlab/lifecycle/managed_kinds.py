@@ -57,7 +57,7 @@ class Use:
 
     @property
     def sentence(self) -> str:
-        """Without a link, as the API has it."""
+        """Sentence without a link, as the API returns it."""
         return f"{self.says} {self.name}".strip()
 
 

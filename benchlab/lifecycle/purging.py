@@ -48,7 +48,7 @@ def purge_due() -> int:
 
 @transaction.atomic
 def _purge_batch(model: Any, skipped: set[int]) -> bool:
-    """Purge a part of one row that is due. False if there is none. Rows that cannot go now are added to `kept`."""
+    """Purge a part of one row that is due. False if there is none. Rows that cannot go now are added to `skipped`."""
     row = (
         due_rows(model)
         .exclude(pk__in=skipped)

@@ -11,15 +11,15 @@ from django.core.exceptions import ValidationError
 from benchlab.audit.subjects import describe_row, former_name
 from benchlab.lifecycle.managed_kinds import Refused, managed_kind_of
 
-# What tells whether a name is taken, beside itself.
+# Fields that, with the name, decide whether a name is taken.
 UNIQUE_FIELDS = ("team", "deleted_at")
 
 
 def rename(row: Any, before: Mapping[str, str], new_values: Mapping[str, str]) -> str:
     """Rename a row. Return what was done, for the audit log.
 
-    `before`: what the person saw; `wanted`: what they want instead. Raises Refused when it is not as they saw it, and
-    ValidationError for a name that cannot be.
+    `before`: what the person saw; `new_values`: what they want instead. Raises Refused when it is not as they saw it,
+    and ValidationError for a name that cannot be.
     """
     noun = managed_kind_of(row)
     old = {name: getattr(row, name) for name in noun.editable_fields}
@@ -55,7 +55,7 @@ def _restore_values(row: Any, old: Mapping[str, str]) -> None:
 
 
 def _name_errors(error: ValidationError) -> dict[str, list[str]]:
-    """A name that is taken is told of the name, not of the row."""
+    """Errors of a rename. A taken name is reported for the name, not for the row."""
     messages = error.message_dict
     row_errors = messages.pop("__all__", [])
     return messages | {"name": messages.get("name", []) + row_errors} if row_errors else messages
