@@ -130,7 +130,7 @@ def entry_digest(entry: Entry) -> str:
 
 
 def check_log() -> CheckResult:
-    """Read the whole log, oldest first, compute every digest anew, and compare its end with what is kept of it."""
+    """Read the whole log, oldest first, compute every digest anew, and compare its end with the stored heads."""
     head, last = _head_and_last_id()
     previous, count = "", 0
     for entry in Entry.objects.filter(pk__lte=last).order_by("pk").iterator(chunk_size=1000):

@@ -131,7 +131,7 @@ def _client_address(request: HttpRequest | None) -> str:
     try:
         return str(get_adapter().get_client_ip(request))
     except (PermissionDenied, ImproperlyConfigured):
-        # what was done is told all the same
+        # The action is recorded all the same.
         return str(request.META.get("REMOTE_ADDR", ""))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One entry of the log. No foreign keys: what it tells must outlive what it tells of."""
+"""Models of the log. An entry has no foreign keys: it must outlive the rows that it describes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notes of a view on its own action, where neither address nor answer tells it; middleware.py takes it from there."""
+"""Notes of a view on its own action, where neither address nor answer shows it, for middleware.py."""
 
 from __future__ import annotations
 

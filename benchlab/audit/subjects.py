@@ -65,7 +65,7 @@ def address_subject(match: ResolverMatch | None, view: Any, kwargs: Mapping[str,
 def created_subject(
     user: AbstractBaseUser | AnonymousUser, match: ResolverMatch, response: HttpResponseBase
 ) -> Subject:
-    """After a deed whose address names no row: what there is now, by the API's answer or where the page leads.
+    """Subject after an action whose address names no row: what there is now, by the API's answer or the page's target.
 
     Nothing that is of no team of the user's: where a page leads may have been asked for with `next`.
     """
