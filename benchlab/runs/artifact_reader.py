@@ -19,9 +19,9 @@ TOTAL_MAX_BYTES = 2 << 30
 
 
 class Outputs(Mapping[str, bytes]):
-    """The artifacts of an attempt by name: small ones read at once, others when asked for, and not kept here.
+    """Artifacts of an attempt by name: small ones are read at once, others on request and not cached.
 
-    Raises ParseError for one that is too large to be read; it is kept all the same.
+    Raises ParseError for one that is too large to be read; it stays stored all the same.
     """
 
     def __init__(self, attempt: Attempt) -> None:
@@ -49,7 +49,7 @@ class Outputs(Mapping[str, bytes]):
         return len(self._sizes)
 
     def check_all(self, but: str) -> None:
-        """Raises ParseError when they are too large to be read together, `but` one."""
+        """Check the total size. Raises ParseError when the artifacts are too large to be read together, `but` one."""
         total = sum(size for name, size in self._sizes.items() if name != but)
         _check_size("what the tool wrote", total, TOTAL_MAX_BYTES)
 

@@ -4,7 +4,7 @@
 # Of one that was measured elsewhere: [[artifact, kind in agents/readers/, name of its file], …];
 # of one point of a sweep the labels that tell it apart come behind: {"outstanding": "4"}
 READERS = "readers"
-# Likewise, where the source tells them: {role: kernel names of the disks that had it, in order}
+# Likewise, where the source names them: {role: kernel names of the disks that had it, in order}
 DISKS = "disks"
 # Likewise what they are rated for: {role: {"iops": op/s, "bandwidth": B/s}}, either of them
 RATED = "rated"

@@ -52,7 +52,7 @@ def _new_tag() -> str:
 
 
 class Installation(models.Model):
-    """This database, of which there is one row."""
+    """This database, as its only row."""
 
     tag = models.CharField(max_length=3)
 

@@ -47,7 +47,7 @@ class Player(StrEnum):
     # nobody has to
     NONE = "none"
     PLAYING = "playing"
-    # who played died, and nothing of the session was kept
+    # The player died, and nothing of the session was stored.
     DIED = "died"
     # the session is over and stored
     STORED = "stored"

@@ -19,8 +19,10 @@ LEAST, GREATEST = 1e-30, 1e30
 
 
 def storable_metrics(metrics: Iterable[Metric]) -> list[Metric]:
-    """The same with plain labels and notes, and without values that nothing can have. Raises ParseError for a name too
-    long, or one that comes twice."""
+    """Metrics with plain labels and notes, and without values that nothing can have.
+
+    Raises ParseError for a name too long, or one that comes twice.
+    """
     clean = [
         replace(
             m, name=visible(m.name), labels=_clean_labels(m.labels), note=visible(m.note, NOTE_MAX)
