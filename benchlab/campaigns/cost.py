@@ -38,7 +38,10 @@ class Cost:
 def check_sweep(
     name: str, tool: str, options: Mapping[str, Any], sweep: matrix.Sweep
 ) -> Iterator[tuple[dict[str, Any], Any]]:
-    """(point, checked Options) of every sweep point. Raises ValidationError naming workload, option and value."""
+    """Check a sweep; return (point, checked Options) of every point.
+
+    Raises ValidationError naming workload, option and value.
+    """
     try:
         driver = registry.tool(tool)
     except AgentError as error:
@@ -92,7 +95,7 @@ def likely_target(topology: Topology, spares: list[Device], stage: int = 0) -> T
 
 
 def device_groups(topology: Topology, stages: int | None = None) -> Iterator[tuple[str, int]]:
-    """(role, count) of every device group that the stack asks for, then its stages (all unless told)."""
+    """Pairs (role, count) of every device group that the stack asks for, then of its stages (all by default)."""
     for asking in [*topology.stack, *topology.stages[:stages]]:
         for group in asking.get("devices", ()):
             yield group["role"], group["count"]

@@ -24,7 +24,7 @@ FEW_REPEATS = 3
 
 @dataclass(frozen=True, slots=True)
 class HostEstimate:
-    """`writes` is the sum of what is known; `unknown` runs of it cannot tell what they will write.
+    """Estimate for one host. `writes` is the known sum; `unknown` counts the runs whose writes cannot be estimated.
 
     `seconds` are all, of which `building` go into building layouts and taking them down.
     """

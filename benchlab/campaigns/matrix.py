@@ -102,7 +102,7 @@ class Factors:
         return sweep_points({**scheduler_sweep, **sweep})
 
     def visit_blocks(self, topology: int, visit: int = 1) -> list[tuple[Moment, int]]:
-        """(moment, repeat) of every block of one visit of a layout, in order; repeats count on over the visits."""
+        """Pairs (moment, repeat) of each block of one visit of a layout, in order; repeats count on over the visits."""
         whole = divide_repeats(self.repeats, self.visits)[visit - 1]
         return [
             (moment, repeat)
@@ -157,7 +157,7 @@ class Cell:
 
 
 def visits_of_order(order: str, requested: int | None) -> int:
-    """Number of builds of each layout in that order, if `requested` (None: by default). Raises MatrixError."""
+    """Number of builds of each layout in that order. `requested`: None for the default. Raises MatrixError."""
     if order != ABBA:
         if requested is not None and requested > 1:
             raise MatrixError(f"visits: more than one visit of each layout needs the order {ABBA}")
