@@ -232,7 +232,7 @@ def _preferred_path(devices: list[BlockDevice]) -> BlockDevice:
 
 
 def _in_use(device: BlockDevice, facts: HostFacts, layout: str) -> str:
-    """Reason why the device could not be destroyed now were it spare, as the guard says it; "" when it could."""
+    """Reason for which the guard would refuse to destroy the device now, were it spare; "" when it would not."""
     claim = Claim(device.identity, device.path, device.size, device.model)
     spare = guard.Spare(device.identity, device.size, device.model, boot=facts.boot_id)
     # A command that only looks: the answer is about the device alone.

@@ -52,7 +52,7 @@ MAX_PER_SWEEP = 50
 SHOWN_FOR = timedelta(minutes=5)
 # it sweeps every second
 WORKER_SILENT_S = 15.0
-# an API request waits so long for a task to end; then it says where to look
+# Time that an API request waits for a task to end; then it answers where to look.
 MAX_WAIT_S = 5.0
 POLL_INTERVAL_S = 0.1
 

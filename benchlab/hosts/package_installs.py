@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages onto a host, once a person has said so: a detached job there, started and followed by a worker.
+"""Installation of packages on a host, once a person agreed: a detached job there, started and followed by a worker.
 
-Nothing here starts by itself. Nobody needs to look for the installer to go on, nor for what became of it to be kept:
-the sweeper has a worker look again and again until it is over.
+Nothing here starts by itself. Nobody needs to watch the installer for it to go on, or for its outcome to be stored: the
+sweeper has a worker look again and again until it is over.
 """
 
 from __future__ import annotations
@@ -108,7 +108,10 @@ def install_team(pk: int) -> int | None:
 
 
 def advance_step(pk: int) -> None:
-    """One step, in a worker: start it, or look how far it is. When it is looked at again is kept with it."""
+    """Do one step in a worker: start the install, or check its progress.
+
+    The time of the next look is stored with it.
+    """
     with lease(pk, Lock.INSTALLATION) as held:
         rows = PackageInstall.objects.select_related("host__credential")
         row = rows.filter(pk=pk, ended_at=None).first() if held else None

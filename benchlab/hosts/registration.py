@@ -39,7 +39,7 @@ def add_host(
 
 
 def change_host(host: Host, **fields: object) -> Host:
-    """Set some fields. The pinned key stays: another machine at a new address shows another key, and that is said.
+    """Change some fields. The pinned key stays: another machine at a new address shows another key, which is reported.
 
     A `host_key` given here is known to be right (our own server's), so it ends every doubt about another one.
     """
