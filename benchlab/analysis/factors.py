@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Over a campaign's factors: what each level does on the whole, and where two factors do not simply multiply.
+"""Factors of a campaign: the overall effect of each level, and pairs of factors that do not simply multiply.
 
 Main effects and interactions of a complete matrix, on logarithms, so an effect is a factor: a level's is its geometric
-mean over everything else against that of all; an interaction is what is left of a pair of levels when both main effects
-are taken away. The noise is that of the repeats. What is named is 5 % or more and survives Benjamini-Hochberg over all
-effects of its kind (the textbook's analysis of variance; Box, Hunter, Hunter, Statistics for Experimenters, chapter 5).
+mean over everything else against that of all; an interaction is the rest for a pair of levels after both main effects
+are taken away. The noise is that of the repeats. Reported effects are 5 % or more and survive Benjamini-Hochberg over
+all effects of their kind (the textbook's analysis of variance; Box, Hunter, Hunter, Statistics for Experimenters,
+chapter 5).
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ ENOUGH_REPEATS = 3
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """`levels`: {factor: level}, one for a main effect, two for an interaction. `ratio`: against all, 95 % interval.
+    """Effect of one level (main effect) or of a pair (interaction). `levels`: {factor: level}, one or two.
 
-    `named`: 5 % or more, and no luck of looking at many.
+    `ratio`: against all, with its 95 % interval. `significant`: 5 % or more, and not by the luck of many comparisons.
     """
 
     levels: Mapping[str, str]

@@ -53,12 +53,12 @@ class Knee:
 
     @property
     def drawn(self) -> bool:
-        """True when it rests on enough to be drawn; what does not is said in words."""
+        """True if it rests on enough data to be drawn; otherwise it is only described in words."""
         return self.repeats >= ENOUGH_REPEATS
 
     @property
     def uncertain(self) -> bool:
-        """True when all that is known is `low` to `high`."""
+        """True if only the range `low` to `high` is known."""
         return self.at is None and not self.flat and self.low is not None
 
 
@@ -89,7 +89,7 @@ def _knee(depths: tuple[int, ...], cells: tuple[tuple[float, ...], ...]) -> Knee
 
 
 def chances_of(depths: tuple[int, ...], cells: Sequence[Sequence[float]]) -> dict[int, float]:
-    """{index of the knee's depth, or NONE: its probability}. Of any number of repeats; depths rise."""
+    """{index of the knee's depth, or NONE: its probability}, for any number of repeats; depths rise."""
     labels, chances = library(depths).labels, posterior(depths, cells)
     return {int(label): float(chances[labels == label].sum()) for label in np.unique(labels)}
 

@@ -36,7 +36,7 @@ class Bins:
         return sum(self.counts)
 
     def cumulative_shares(self) -> list[tuple[float, float]]:
-        """(latency, share of the I/Os that took less), 0 to 1, at each edge: between two of them nobody knows."""
+        """(latency, share of the I/Os that took less), 0 to 1, at each edge; between two edges it is unknown."""
         shares: list[tuple[float, float]] = []
         total, below = self.total, 0
         for low, high, count in zip(self.lows, self.highs, self.counts, strict=True):
@@ -47,7 +47,7 @@ class Bins:
         return shares
 
     def percentile_bin(self, percent: float) -> tuple[float, float]:
-        """The bin in which so many percent of the I/Os are reached: the percentile lies in it."""
+        """The bin in which this percentage of the I/Os is reached: the percentile lies in it."""
         target_count = percent / 100 * self.total
         reached = accumulate(self.counts)
         at = next(
@@ -61,7 +61,7 @@ Cells = Counter[int]
 
 
 def count_cells(bins: Bins) -> Cells:
-    """A bin counts where it begins."""
+    """Count the I/Os of each cell; a bin counts in the cell where it begins."""
     cells: Cells = Counter()
     for low, count in zip(bins.lows, bins.counts, strict=True):
         cells[_cell_number(low)] += count
@@ -93,5 +93,5 @@ def bins_of_cells(cells: Cells) -> Bins:
 
 
 def merge_bins(every: Iterable[Bins]) -> Bins:
-    """The I/Os of several as if one had counted them. Bins differ from run to run, so they are counted in cells."""
+    """Merge the I/Os of several runs as if counted together. Bins differ from run to run, so cells count them."""
     return bins_of_cells(sum((count_cells(bins) for bins in every), Counter()))

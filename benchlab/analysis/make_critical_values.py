@@ -24,7 +24,7 @@ FILE = Path(__file__).with_name("critical_values.json")
 
 
 def lengths() -> list[int]:
-    """Twelve a doubling, from the shortest series that can be split."""
+    """Lengths of the series: twelve per doubling, from the shortest that can be split."""
     steps = range(int(A_DOUBLING * np.log2(LONGEST / (2 * LEAST))) + 2)
     return sorted({min(LONGEST, round(2 * LEAST * 2 ** (step / A_DOUBLING))) for step in steps})
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Number of repeats needed: for a mean within +-x, and to tell two set-ups apart (docs/analysis.md, section 3)."""
+"""Number of repeats needed for a mean within +-x, and to distinguish two set-ups (docs/analysis.md, section 3)."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def repeats_for_mean(cells: Sequence[Sequence[float]], within: float) -> int | N
 def repeats_to_agree(cells: Sequence[Sequence[float]], within: float) -> int | None:
     """Repeats of each point, in all, that give it a robust mean within +-`within` (95 %), also where one is far off.
 
-    As `repeats_for_mean`, by the noise without what robust means leave out. OUTVOTES at least, and just that where
-    there are too few to tell an odd one from noise. What did nothing tells no noise. None above 30.
+    As `repeats_for_mean`, but the noise leaves out what robust means leave out. At least OUTVOTES, and no more than
+    that if there are too few repeats to distinguish an odd one from noise. A cell with a value of 0 adds nothing to the
+    noise. None above 30.
     """
     least = max(OUTVOTES, *map(len, cells))
     positive = [cell for cell in cells if min(cell) > 0]

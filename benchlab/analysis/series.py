@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time series of one device: what is shown of them, and how they are summed up. Pure numpy; NaN is unknown."""
+"""Time series of one device: rounding for charts, and summaries. Pure numpy; NaN is unknown."""
 
 from __future__ import annotations
 

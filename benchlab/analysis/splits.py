@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest two-sample t over all splits of a series, which a change point is found by. Pure numpy.
+"""The largest two-sample t over all splits of a series, by which a change point is found. Pure numpy.
 
-Used by `changes` and by what makes its critical values (`make_critical_values`): one way to
-compute for both.
+`changes` and the program for its critical values (`make_critical_values`) both use it, so that they compute it alike.
 """
 
 from __future__ import annotations

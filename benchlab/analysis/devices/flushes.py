@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flushes told apart from writes: kernels count a flush as a write of no bytes (seen on 3.10 and 6.1).
+"""Flushes as distinct from writes: kernels count a flush as a write of no bytes (seen on 3.10 and 6.1).
 
-A write moves a logical block at least. So of `writes` a second that moved `moved` bytes no more than moved / block were
-writes of data, and the rest were flushes: article 000's ten disks, with 7,248 w/s and 0.3 MB/s, got 6,592 flushes a
-second or more. Where most writes are large this bound says nothing; kernels from 5.5 on count flushes themselves.
+A write moves at least one logical block. So of `writes` per second that moved `moved` bytes, at most moved / block were
+writes of data, and the rest were flushes: article 000's ten disks, with 7,248 w/s and 0.3 MB/s, got 6,592 flushes per
+second or more. If most writes are large, this bound is of no use; kernels from 5.5 on count flushes themselves.
 """
 
 from __future__ import annotations

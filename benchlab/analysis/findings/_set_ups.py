@@ -244,7 +244,10 @@ def compare_lines(
 
 
 def _same_work(first: Line, second: Line, but: Sequence[str]) -> bool:
-    """Lines of one workload may be of another block size; what only one of them told is no difference."""
+    """True if both lines did the same work.
+
+    Lines of one workload may have different block sizes. An option that only one of them reports is no difference.
+    """
     a, b = first.runs[0].access, second.runs[0].access
     patterns = (
         (getattr(a, name), getattr(b, name)) for name in ("reads", "writes", "random", "block")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host's clock was set while it measured: what a tool reckons by it is wrong."""
+"""The host's clock was set during the run: what a tool computes from it is wrong."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def applies(run: Run) -> list[Finding]:
 
 
 def clock_step(meta: Mapping[str, object]) -> float:
-    """Seconds by which the clock was set during a run, by what its runner recorded; 0.0 where it was not."""
+    """Seconds by which the clock was set during a run, according to its runner; 0.0 if it was not set."""
     step = meta.get("clock_step")
     if not isinstance(step, int | float) or not isfinite(step):
         return 0.0
