@@ -175,7 +175,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Something that the kernel does by itself and a layer waits for: resync, reshape, flush."""
+    """Background work of the kernel that a layer waits for: resync, reshape, flush."""
 
     # "resync of bl17"
     says: str

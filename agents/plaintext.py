@@ -23,7 +23,7 @@ def visible(text: str, most: int = MOST) -> str:
 
 
 def of_file(content: bytes) -> str:
-    """A file's text as `visible` has it; of one that is no text, how long it is and its SHA-256."""
+    """A file's text passed through `visible`; for a binary file its length and SHA-256."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -34,7 +34,7 @@ def of_file(content: bytes) -> str:
 
 
 def one_line(text: str, most: int = MOST) -> str:
-    """`visible`, and no newline either."""
+    """The text passed through `visible` and without newlines."""
     return visible(text, most).replace("\n", "\\n")
 
 

@@ -103,7 +103,7 @@ def read_health(shell: Shell, nodes: Iterable[str], mount: str = "", pool: str =
 
 
 def parse_health(output: bytes, pool: str = "") -> Health:
-    """Raises AgentError BAD_FACTS naming section and line."""
+    """Parse a health check. Raises AgentError BAD_FACTS naming section and line."""
     sections = split_sections(output)
     for name in ("names", "files", "tree"):
         if name not in sections:
@@ -169,7 +169,7 @@ def parse_mdstat_text(printed: str) -> tuple[MdArray, ...]:
 
 
 def with_pool_state(health: Health, name: str, state: str) -> Health:
-    """The same with one pool in that state, as its kstat shows it; which device it lacks is not told there."""
+    """The health with one pool in the state that its kstat shows, which does not name a missing device."""
     if name in health.pools and health.pools[name].state == state:
         # in more words
         return health

@@ -24,7 +24,7 @@ NEED_DMSETUP = Need(
 # the pieces under which lvm tells lvm_cache what its group stands on
 PVS = "pv"
 LONG_S = 3600.0
-# Kinds of block device that every LVM knows; of others it must be told (article 000: Shannon's PCIe flash).
+# Kinds of block device that every LVM knows; others must be listed for it (article 000: Shannon's PCIe flash).
 KNOWN_TYPES = {
     "sd",
     "ide0",

@@ -78,7 +78,7 @@ def settled(steps: Iterable[Step], facts: HostFacts) -> tuple[Step, ...]:
 def check_module(facts: HostFacts) -> None:
     """Raise PlanError if the tools are installed but the kernel has no ZFS, before anything is touched."""
     if facts.os_family == "freebsd" or facts.zfs_module or "zpool" not in facts.tools:
-        # FreeBSD's own; or all of it is missing, which is said elsewhere
+        # FreeBSD has its own; or all of ZFS is missing, which is reported elsewhere.
         return
     packages = MODULES.get(facts.os_family, "OpenZFS's kernel module").format(kernel=facts.kernel)
     raise PlanError(

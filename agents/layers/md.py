@@ -156,7 +156,7 @@ def _uuid(target: Target) -> str:
 
 
 def _gives(options: Options, target: Target, data: Sequence[Part]) -> Target:
-    """Raises PlanError when no chunk fits on the smallest member."""
+    """The target of the array. Raises PlanError if no chunk fits on the smallest member."""
     chunk = _chunk(options)
     size = usable(options.level, data, chunk, options.layout)
     if size <= 0:

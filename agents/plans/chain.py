@@ -30,7 +30,7 @@ TOOLS_TAKE = {*IS_VOLUME, "mount"}
 
 @dataclass(frozen=True, slots=True)
 class DiskRequest:
-    """`count` disks of a role for one use of a layer."""
+    """A request for `count` disks of a role for one use of a layer."""
 
     use: str
     role: str
@@ -93,7 +93,7 @@ def assign_source_disks(
 ) -> list[dict[str, tuple[str, ...]]]:
     """{use: its disks} of each layer, of results whose source tells `disks`: role -> kernel names, in order.
 
-    A use of which one disk is not told is left out.
+    A use with an unknown disk is left out.
     """
     remaining = {role: list(names) for role, names in disks.items()}
     assigned: list[dict[str, tuple[str, ...]]] = []

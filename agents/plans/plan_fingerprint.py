@@ -46,7 +46,7 @@ def changed_claims(claims: Sequence[Claim], then: HostFacts | None, now: HostFac
 
 
 def _stack_on_claim(claim: Claim, graph: Graph) -> list[Any] | None:
-    """That very disk with all that stands on it, whatever it is called; None unless it is there, and once."""
+    """The claimed disk, whatever its name, with all that stands on it; None unless it is there exactly once."""
     kernel_names = [d.name for d in graph.facts.devices if d.identity == claim.identity]
     if len(kernel_names) != 1:
         return None

@@ -32,7 +32,7 @@ from agents.safety.guard import Spare
 from agents.steps import scripts
 from agents.steps.common import settle
 
-# the use under which a layer is told all disks of the layers beneath it
+# the use under which a layer gets all disks of the layers beneath it
 BELOW = "below"
 
 
@@ -349,7 +349,7 @@ def verify_stack(
     stage: int = 0,
     growing: bool = False,
 ) -> list[str]:
-    """Differences between wish and host in the lowest `upto` layers (all, unless told) after `stage` stages.
+    """Differences between plan and host in the lowest `upto` layers (by default all) after `stage` stages.
 
     Below the top a layer is hidden by what stands on it, so only the top one of them can be looked at in full; a
     layer that gives what is below it (tuning) hides nothing, and nothing hides it. `growing`: the last stage

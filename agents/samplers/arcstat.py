@@ -2,7 +2,7 @@
 """ZFS's cache in memory (ARC) and on disks (L2ARC), for the whole host: from the arcstats counters.
 
 Linux: /proc/spl/kstat/zfs/arcstats, "NAME TYPE VALUE". FreeBSD: sysctl, "kstat.zfs.misc.arcstats.NAME: VALUE". Ratios
-are NaN in an interval without requests. An L2ARC is told of only where it holds something or was asked.
+are NaN in an interval without requests. An L2ARC has series only if it holds data or was accessed.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 - `cpu.quota`: share of the quota's periods in which it was used up. Without a quota there are no periods.
 
 Documentation/admin-guide/pm/cpufreq.rst, Documentation/ABI/testing/sysfs-devices-system-cpu and cgroup-v2.rst. Virtual
-machines mostly have none of it: a file that is not there is no series. NaN: not told, or counted anew.
+machines mostly have none of it: a missing file is no series. NaN: not reported, or the counter was reset.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Files = Mapping[str, str]
 
 
 def frames_to_series(frames: Sequence[Frame]) -> list[Series]:
-    """Raises ParseError."""
+    """Convert the frames to series. Raises ParseError."""
     mine = {name for frame in frames for name in frame.files if _is_mine(name)}
     rows = [
         (interval.end, dict(_interval_figures(interval.before.files, interval.after.files)))

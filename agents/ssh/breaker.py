@@ -25,7 +25,7 @@ FIRST_S, MOST_S = 5.0, 60.0
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`until`: of time.monotonic; before that nobody tries it."""
+    """A failed connection; nobody tries again before `until` (time.monotonic)."""
 
     error: AgentError
     pause_s: float

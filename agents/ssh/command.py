@@ -93,7 +93,7 @@ class Command(asyncssh.SSHClientSession[bytes]):
         return Ran(argv, self.exit_code, out, err, seconds)
 
     def raise_channel_error(self) -> None:
-        """Raises what went wrong with the channel: AgentError, or the connection's own error."""
+        """Raise the error of the channel: AgentError, or the connection's own error."""
         if isinstance(self.error, AgentError):
             raise self.error
         if self.exit_code is None:

@@ -37,7 +37,7 @@ NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 def networks(texts: Iterable[str]) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
-    """Raises ValueError naming what is no network."""
+    """Parse networks. Raises ValueError with the text that is no network."""
     return tuple(ipaddress.ip_network(text) for text in texts)
 
 

@@ -115,7 +115,7 @@ def roots_prefix(address: Address) -> tuple[str, ...]:
 
 
 def check_sudo(ran: Ran, address: Address) -> None:
-    """Raises NO_SUDO when it was sudo that said no."""
+    """Raise NO_SUDO if sudo itself refused."""
     missing = ran.exit_code == 127 and b"sudo" in ran.stderr and b"not found" in ran.stderr
     refused = ran.exit_code == 1 and any(pattern in ran.stderr for pattern in SUDO_SAYS_NO)
     if missing or refused:

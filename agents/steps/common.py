@@ -176,7 +176,7 @@ def without_uses(target: Target, *uses: str) -> Target:
 
 
 def still_there(target: Target, nodes: Sequence[Part], facts: HostFacts) -> list[Part]:
-    """Those that are disks of ours and still the same ones, or pieces that lie on ours alone."""
+    """The nodes that are still the same disks of ours, or pieces that lie only on our disks."""
     disks = {claim.node: claim for claim in claims_of(target)}
     return [
         node

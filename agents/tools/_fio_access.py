@@ -17,7 +17,7 @@ from agents.outputs import fio_jobfile as jobfile
 T = TypeVar("T")
 JobSettings = Mapping[str, str | None]
 SIZE = re.compile(r"(\d{1,12})\s*([kmgtp]?)i?b?", re.IGNORECASE)
-# B, where no size is told
+# B, if no size is set
 BLOCK = 4096
 READS = ("read", "randread", "rw", "readwrite", "randrw")
 WRITES = ("write", "randwrite", "rw", "readwrite", "randrw", "trimwrite", "randtrimwrite")

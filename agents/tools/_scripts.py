@@ -36,7 +36,7 @@ class Mark:
 
 
 def read_marks(outputs: Mapping[str, bytes], timing: Timing) -> list[Mark]:
-    """[] where the script had no clock. Raises ParseError."""
+    """Read the marks; [] if the script had no clock. Raises ParseError."""
     marks: list[Mark] = []
     lines = outputs.get(MARKS, b"").decode("utf-8", "replace").split("\n")[:-1]
     for number, line in enumerate(lines, start=1):

@@ -227,7 +227,7 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
 
 
 def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
-    """Each test that it told of on standard error: the line of one ends when it is done."""
+    """A window for each test that standard error names: its line ends when the test is done."""
     marks = _scripts.read_marks(outputs, timing)
     return [
         Window(test, before.at, mark.at)

@@ -135,7 +135,7 @@ def build_job(options: Options, target: Target) -> Job:
 
 
 def build_precheck(options: Options, target: Target) -> Job | None:
-    """Does this host's dd know each flag, and print its time? No data is touched."""
+    """A check that this host's dd knows each flag and prints its time. It touches no data."""
     return Job(
         argv=("sh", "ddflags.sh", *_flags(options)),
         inputs={"ddflags.sh": FLAGS_SCRIPT},

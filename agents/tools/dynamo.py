@@ -297,7 +297,7 @@ def parse_series(outputs: Mapping[str, bytes], options: Options) -> list[Series]
 
 
 def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
-    """[] where the console was played from afar, by another machine's clock."""
+    """The windows; [] if the console ran remotely, by another machine's clock."""
     try:
         test = _test(outputs)
     except DynamoError as error:

@@ -68,7 +68,7 @@ IO_FIELDS = {
     "runtime_s": ("runtime_s",),
     "outstanding": ("iodepth", "numjobs", "ioengine"),
 }
-# half reads unless told
+# half are reads by default
 MIXED = ("rw", "readwrite", "randrw")
 # B/s, a slow disk's: how fast we expect a file to be laid out
 LAYOUT_RATE = 100e6

@@ -237,7 +237,7 @@ def _written_bytes(options: Options) -> int | None:
 
 
 def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
-    """Raises ParseError."""
+    """Parse the report. Raises ParseError."""
     return lines_of(
         "stdout", text.report_metrics(_parse_outputs(outputs, options), _requested_run(options))
     )
