@@ -152,7 +152,7 @@ def up(rest: list[str]) -> int:
     state.create()
     if wish.detach:
         return detach(state, [word for word in rest if word != "--detach"])
-    # Imported here, as every other command of manage.py starts without it.
+    # Here, for every other command of manage.py starts without it.
     from benchlab.up.supervisor import Supervisor, Wish
 
     with sole(state) as got:

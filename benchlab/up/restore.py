@@ -55,7 +55,7 @@ LOOK = "See what stands on {host} now; mark disks that are still spare, then tea
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restore changed besides putting the rows back."""
+    """The changes of a restore besides putting the rows back."""
 
     manifest: Manifest
     # disks that were spare
