@@ -67,7 +67,7 @@ class SlowDisk:
 
 
 class Ssh(Protocol):
-    """`PracticeHost.ssh`: runs a command in the guest; PracticeError unless it ends with 0."""
+    """The type of `PracticeHost.ssh`: runs a command in the guest; PracticeError unless it exits with 0."""
 
     def __call__(self, *argv: str, stdin: str = "") -> subprocess.CompletedProcess[str]: ...
 

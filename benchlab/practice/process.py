@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that we started, told from any later process that got the same number."""
+"""A process that we started, distinguished from any later process with the same pid."""
 
 import contextlib
 import os
