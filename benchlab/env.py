@@ -153,7 +153,7 @@ def refuse_unknown(names: Iterable[str] = os.environ) -> None:
     for name in sorted(names):
         if not name.startswith("BENCHLAB_") or name in known_names or re.match(NOT_OURS, name):
             continue
-        # A service's address, as Kubernetes has it in NAME_PORT
+        # A service's address, which Kubernetes sets in NAME_PORT
         if name.endswith("_PORT") and re.match("(tcp|udp|sctp)://", os.environ.get(name, "")):
             continue
         near = difflib.get_close_matches(name, known_names, 1)
@@ -221,7 +221,7 @@ def mail(url: str) -> dict[str, object]:
 
 
 def oidc() -> list[dict[str, object]]:
-    """The one OpenID Connect provider, as allauth's APPS has it; [] without BENCHLAB_OIDC_URL, its issuer."""
+    """The OpenID Connect provider for allauth's APPS; [] without BENCHLAB_OIDC_URL, its issuer."""
     issuer = text("BENCHLAB_OIDC_URL").rstrip("/")
     if not issuer:
         return []
@@ -282,7 +282,7 @@ def redis(url: str) -> str:
 
 
 def broker(url: str) -> str:
-    """REDIS_URL as Celery has it, which has words of its own for a Unix socket."""
+    """REDIS_URL in Celery's form, whose syntax for a Unix socket differs."""
     parts = urlsplit(url)
     if parts.scheme != "unix":
         return url
@@ -291,7 +291,7 @@ def broker(url: str) -> str:
 
 
 def _pool(most: int) -> dict[str, float]:
-    """psycopg_pool's settings: who waits longer than that for a connection is told so (benchlab/web/errors.py)."""
+    """psycopg_pool's settings. Whoever waits too long for a connection gets an error page (benchlab/web/errors.py)."""
     wait_s = float(number("BENCHLAB_POOL_WAIT", 10, 1))
     return {"min_size": 1, "max_size": most, "timeout": wait_s, "max_idle": 60.0}
 
