@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change that a person makes to the host: change the cache setting of a cloud disk, pull a cable, reboot.
+"""Something that a person does to the host: change the cache setting of a cloud disk, pull a cable, reboot.
 
 The layout waits at this point until somebody says that it is done; then the check, if there is one, must agree. Where
 no command has run on the host before it (only other manual layers are below), the host may have been rebooted.
