@@ -39,6 +39,10 @@ class HeadContent:
     digest: str = ""
 
 
+# The migrations of 0.2.0 name it so.
+Told = HeadContent
+
+
 class Unreadable(Exception):
     """The head file exists but cannot be read; the text names it."""
 

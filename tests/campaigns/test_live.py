@@ -98,7 +98,7 @@ def test_a_burst_is_one_wake_up():
 def test_what_is_heard_tells_from_when_on_answers_still_count(monkeypatch):
     """While it listens; before, and after the last page left, nothing is known to be still so."""
     ear = ChangeListener()
-    monkeypatch.setattr(event_stream, "ear", ear)
+    monkeypatch.setattr(event_stream, "change_listener", ear)
 
     def known() -> bool:
         """Of campaign 1 something that was made just before."""

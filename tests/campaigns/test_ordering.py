@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils import timezone
 
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from benchlab.campaigns.estimate import estimate
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.ordering import advise_order, campaign_design
@@ -127,7 +127,9 @@ def test_a_persons_part_is_not_asked_for_twice(team, host, pair, long, monkeypat
 
 
 def test_a_resync_of_unknown_length_is_not_waited_for_twice(team, host, pair, long, monkeypatch):
-    monkeypatch.setattr(registry, "awaiting", lambda kind: kind == "raw" or None)
+    resync = protocols.BackgroundWork
+    implements = lambda kind, protocol: (kind == "raw" and protocol is resync) or None  # noqa: E731
+    monkeypatch.setattr(registry, "implements", implements)
     monkeypatch.setattr(registry, "starts_resync", lambda kind, options: kind == "raw")
     assert "the duration of the initial resync" in advise_order([host], pair, [long], 4).says
     for topology in pair:

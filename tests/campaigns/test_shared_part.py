@@ -32,7 +32,7 @@ def ear(monkeypatch) -> ChangeListener:
     made = ChangeListener()
     made.start_listening()
     monkeypatch.setattr("benchlab.runs.change_feed.MAX_AGE_S", 3600.0)
-    monkeypatch.setattr(live_part, "ear", made)
+    monkeypatch.setattr(live_part, "change_listener", made)
     monkeypatch.setattr(live_part, "RENDERED_PARTS", SharedAnswers[str]())
     return made
 

@@ -39,7 +39,7 @@ from benchlab.engine import tasks as engine
 from benchlab.dynamo import dynamo_player
 dynamo_player.has_python = lambda tools: False
 while True:
-    engine.step(int(sys.argv[1]))
+    engine.step_until_waiting(int(sys.argv[1]))
     time.sleep(0.2)
 """
 

@@ -58,9 +58,10 @@ def test_what_design_says_to_read_of_cancel_is_all_there_is(layout):
     assert len(read) <= 6
     campaign = layout.campaign
     drive.until(campaign, lambda: layout.attempts.get().phase == "running")
-    wished = way.follow(lambda: commands.cancel_campaign(campaign), ["cancel"])
+    wished = way.follow(lambda: commands.cancel_campaign(campaign), ["cancel_campaign"])
     acted = way.follow(
-        lambda: tasks._step_once(layout.pk, until=0.0), ["stop_job", "begin_teardown", "ready"]
+        lambda: tasks._step_once(layout.pk, until=0.0),
+        ["stop_job", "begin_teardown", "decide_ready"],
     )
     layout.refresh_from_db()
     assert (layout.phase, layout.outcome) == ("tearing_down", "cancelled")

@@ -43,12 +43,12 @@ def test_who_has_no_result_to_bring_lets_others_go_first(make_layout, monkeypatc
         return delays.pop(0)
 
     waiting = SimpleNamespace(
-        crowded=lambda team: True,
-        put_off=put_off.append,
-        follow=lambda layout_id: None,
+        has_backlog=lambda team: True,
+        defer_step=put_off.append,
+        queue_if_answered=lambda layout_id: None,
         drained=False,
     )
-    monkeypatch.setattr(tasks, "waits", waiting)
+    monkeypatch.setattr(tasks, "polls", waiting)
     monkeypatch.setattr(tasks, "_decide_and_act", acted)
     tasks.step_until_waiting(layout.pk)
     assert (put_off, len(delays)) == (([layout.pk], 1) if waits else ([], 0))

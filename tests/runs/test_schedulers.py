@@ -194,7 +194,7 @@ def test_the_guard_looks_before_it_is_set(ready, kernel, paper, monkeypatch):
 def test_a_disk_that_is_gone_and_measured_without_is_left_out(ready, kernel, paper):
     del kernel.queues["sdc"]
     kernel.tell()
-    assert set(set_for(ready, "kyber", paper, gone={"/dev/sdc"})) == {"sdb"}
+    assert set(set_for(ready, "kyber", paper, missing={"/dev/sdc"})) == {"sdb"}
 
 
 def test_a_run_that_asks_for_none_reads_and_writes_nothing(ready, kernel, paper):

@@ -6,7 +6,7 @@ from django.db import migrations, models
 def seal_the_empty_log(apps, schema_editor):
     from benchlab.audit import heads
 
-    told = heads.HeadContent()
+    told = heads.Told()
     apps.get_model("audit", "Head").objects.create(
         pk=1, entries=told.entries, entry=told.entry, digest=told.digest, seal=heads.seal(told)
     )
