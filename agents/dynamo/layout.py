@@ -29,14 +29,14 @@ def lay_out(unready: Sequence[Area], pattern: int, watch: Watch) -> None:
     for area in unready:
         before = finished
 
-        def seen(written: int, before: int = before) -> None:
+        def report_written(written: int, before: int = before) -> None:
             watch(before + written, total)
 
         try:
             Path(area.path).mkdir(mode=0o700, exist_ok=True)
             if area.file.exists():
                 area.file.unlink()
-            _write_file(area, pattern, seen)
+            _write_file(area, pattern, report_written)
         except OSError as error:
             raise DynamoError(
                 "host",
