@@ -39,10 +39,13 @@ class Attempt:
     def forgive(self) -> None:
         """Take the count back: the password was right."""
         try:
-            cache.decr(self.cache_key)
+            count = cache.decr(self.cache_key)
         except ValueError:
             # The period has ended.
             return
+        if count < 0:
+            # It ended between Django's two commands, and Redis made a counter that would never end.
+            cache.delete(self.cache_key)
 
 
 def cookie_name(login: str) -> str:
@@ -138,6 +141,9 @@ def _consume_try(limit: str, key: str, attempts: int, seconds: int) -> Attempt |
         # The period ended between the two steps, so this attempt begins the next one.
         cache.set(cache_key, 1, timeout=seconds)
         return Attempt(cache_key)
+    if count == 1:
+        # If the period ended between Django's two commands, Redis made a counter that would never end.
+        cache.touch(cache_key, seconds)
     attempt = Attempt(cache_key)
     if count > attempts:
         attempt.forgive()

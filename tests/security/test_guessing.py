@@ -11,6 +11,7 @@ from http.cookiejar import CookieJar
 import pytest
 import redis
 from django.contrib.auth.models import User
+from django.core.cache.backends.redis import RedisCache
 from django.test import Client
 from django.urls import reverse
 
@@ -178,3 +179,22 @@ def test_success_costs_an_account_nothing(user, counting):
     for n in range(14):
         assert log_in(f"198.51.100.{n}", PASSWORD) == b""
     assert Client().get(reverse("login")).status_code == 200
+
+
+@pytest.mark.parametrize("forgiven", [False, True])
+def test_a_period_that_ends_between_two_commands_leaves_no_endless_count(
+    empty_redis, monkeypatch, forgiven
+):
+    """Django asks whether the key exists, then increments it. Here it has always just expired."""
+    from benchlab.team import login_limits
+
+    cache = RedisCache(REDIS, {})
+    monkeypatch.setattr(login_limits, "cache", cache)
+    monkeypatch.setattr(cache, "add", lambda *args, **options: True)
+    monkeypatch.setattr(redis.Redis, "exists", lambda self, key: 1)
+    if forgiven:
+        login_limits.Attempt("limit").forgive()
+    else:
+        assert login_limits._consume_try("limit", "alice", 5, 60)
+    with redis.Redis.from_url(REDIS) as store:
+        assert [key for key in store.scan_iter() if store.ttl(key) < 0] == []
