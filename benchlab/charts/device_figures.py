@@ -13,15 +13,14 @@ from agents.contracts import Window
 from benchlab.analysis.series import round_significant
 from benchlab.charts import figure, palette
 from benchlab.charts.device_work import DiskUse, StackedDevice, order_devices
-from benchlab.charts.figure import Figure
+from benchlab.charts.figure import Figure, axis_name
 from benchlab.charts.latency_distributions import DIRECTION_WORDS, KIND_WORDS
-from benchlab.charts.palette import HEAT, heat_swaps
+from benchlab.charts.palette import HEAT_SCALE
 from benchlab.charts.panels import (
     UNIFIED_HOVER,
     DiskBand,
     Panel,
     any_above_zero,
-    axis_name,
     device_lines,
     disk_bands,
     panel_axes,
@@ -280,7 +279,6 @@ def _stacked_area(means: TimedShares, name: str, index: int) -> dict[str, Any]:
 
 DEFAULT_METRIC = "util"
 HEAT_ROW_PX, HEAT_EDGE_PX, MIN_HEAT_PX = 22, 150, 240
-HEAT_SCALE = [[place / (len(HEAT) - 1), colour] for place, colour in enumerate(HEAT)]
 
 
 def heat_map_disks(
@@ -333,7 +331,6 @@ def build_heat_map(
         },
         shapes=window_bands(windows, 1, sampled),
     )
-    figure_layout["meta"]["dark"] |= heat_swaps()
     heading = "" if panel.unit == "1" else panel.unit
     figure_layout["coloraxis"] = {
         "colorscale": HEAT_SCALE,

@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared parts of all figures: Plotly JSON as plain dicts. Colours of text and grid are the page's (charts.js)."""
+"""A chart is a description (`Chart`), of which `build_figure` makes Plotly's JSON as plain dicts.
+
+Colours of text and grid are the page's (charts.js), and so is the arrangement in a narrow one.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from math import ceil, floor, log10
+from textwrap import shorten
 from typing import Any
 
 import orjson
+from django.urls import reverse
 
 from benchlab.analysis.series import round_significant
-from benchlab.charts.palette import dark_swaps
+from benchlab.charts.palette import INKS, Style, dark_swaps
 from benchlab.web.units import si
 
 Figure = dict[str, Any]
+Trace = dict[str, Any]
 # Of a legend below a plot: the narrowest that lies flat, what a key takes, a letter, and a row.
 LEGEND_PX, KEY_PX, LETTER_PX, ROW_PX = 560, 48, 6.5, 20
 # of an axis, so that a marker at its end is whole
@@ -25,6 +33,198 @@ Axis = dict[str, Any]
 MARKUP = re.compile(r"<(?!/?(?:br|b|extra)>)")
 # d3-format: SI prefixes, three significant digits.
 SI_TICKS = "~s"
+# Names at the ends of lines: of at most so many lines, whose ends are such a share of the axis apart.
+MAX_NAMED_LINES, MIN_END_GAP = 6, 0.055
+MAX_NAME_LETTERS = 28
+# How the `name` of such an annotation begins, before its line's legendgroup: charts.js leaves it out of a narrow chart,
+# and hides it with its line.
+END_PREFIX = "end: "
+
+
+@dataclass(frozen=True, slots=True)
+class Subplot:
+    """A pair of axes, with words above them; `whole_heading` is shown to who points at those."""
+
+    x: Axis
+    y: Axis
+    heading: str = ""
+    whole_heading: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """`subplots` stand in so many columns, from the top; `gaps`: shares of width and height between them."""
+
+    title: str
+    subtitle: str
+    traces: Sequence[Trace]
+    subplots: Sequence[Subplot]
+    height: int = 520
+    columns: int = 1
+    gaps: tuple[float, float] = (0.0, 0.0)
+    legend: Mapping[str, object] = field(default_factory=dict)
+    annotations: Sequence[Mapping[str, object]] = ()
+    # what charts.js reads
+    meta: Mapping[str, object] = field(default_factory=dict)
+    # further parts of Plotly's layout
+    layout: Mapping[str, object] = field(default_factory=dict)
+
+
+def build_figure(chart: Chart) -> Figure:
+    layout = base_layout(chart.title, chart.subtitle, chart.height, **chart.layout)
+    layout["legend"] |= chart.legend
+    layout["meta"] |= chart.meta
+    layout["annotations"] = list(chart.annotations)
+    rows = panel_domains(ceil(len(chart.subplots) / chart.columns), chart.gaps[1])
+    width = (1 - chart.gaps[0] * (chart.columns - 1)) / chart.columns
+    for index, subplot in enumerate(chart.subplots):
+        row, column = divmod(index, chart.columns)
+        left = column * (width + chart.gaps[0])
+        x, y = {}, {}
+        if len(chart.subplots) > 1:
+            x = {"domain": [left, left + width], "anchor": axis_name("y", index + 1)}
+            y = {"domain": rows[row], "anchor": axis_name("x", index + 1)}
+        number = axis_name("", index + 1)
+        layout |= {"xaxis" + number: subplot.x | x, "yaxis" + number: subplot.y | y}
+        if subplot.heading:
+            heading = heading_annotation(subplot.heading, left, rows[row][1])
+            layout["annotations"].append(heading | {"hovertext": subplot.whole_heading})
+    figure = {"data": one_entry_each(chart.traces), "layout": layout}
+    return fit_legend(figure) if layout.get("showlegend", True) else figure
+
+
+def heading_annotation(text: str, x: float, y: float) -> dict[str, Any]:
+    """Words above a panel, from there on to the right."""
+    return {
+        "text": text,
+        "align": "left",
+        "x": x,
+        "y": y,
+        "xref": "paper",
+        "yref": "paper",
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": 12},
+    }
+
+
+def axis_name(letter: str, number: int) -> str:
+    return letter if number == 1 else f"{letter}{number}"
+
+
+def axes_of(number: int) -> Trace:
+    """The part of a trace that says in which subplot it is, from 1."""
+    return {"xaxis": axis_name("x", number), "yaxis": axis_name("y", number)}
+
+
+def one_entry_each(traces: Iterable[Trace]) -> list[Trace]:
+    """The traces, of which the first with a name and a point is the name's entry in the legend."""
+    names: set[str] = set()
+    data = []
+    for trace in traces:
+        name = trace.get("name", "")
+        entry = trace.get("showlegend", True) and bool(name and len(trace["x"]))
+        data.append(trace | {"showlegend": entry and name not in names})
+        names |= {name} if entry else set()
+    return data
+
+
+def run_url(run: int) -> str:
+    """Address to which a click leads."""
+    return reverse("run-detail", args=[run])
+
+
+def run_links(runs: Iterable[int]) -> list[list[str]]:
+    return [[run_url(run)] for run in runs]
+
+
+def line_trace(
+    name: str,
+    style: Style,
+    points: tuple[Sequence[Any], Sequence[Any]],
+    runs: Iterable[int],
+    hovers: Sequence[str],
+    **more: Any,
+) -> Trace:
+    """A line whose points lead to runs. `points`: their x and their y."""
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "legendgroup": name,
+        "x": points[0],
+        "y": points[1],
+        "line": {"color": style.colour, "dash": style.dash, "width": 2},
+        "marker": {"color": style.colour, "symbol": style.marker, "size": 8},
+        "customdata": run_links(runs),
+        "hovertext": hovers,
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        **more,
+    }
+
+
+def band_trace(
+    x: list[Any], low: list[float | None], high: list[float | None], colour: str, **more: Any
+) -> Trace:
+    """The area between two lines, without an entry in the legend."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x + x[::-1],
+        "y": low + high[::-1],
+        "fill": "toself",
+        "fillcolor": colour,
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+        "showlegend": False,
+        **more,
+    }
+
+
+def end_names(
+    lines: Sequence[Trace],
+    axes: Trace,
+    logs: tuple[bool, bool],
+    notes: Mapping[str, str] | None = None,
+) -> list[dict[str, Any]]:
+    """Names of a panel's lines, and what is noted of them, at their ends: if there are few lines, and all end apart.
+
+    Else the legend alone names them. To the right there is room: Plotly fits an axis to its annotations, too.
+    """
+    notes = notes or {}
+    named = len(lines) > 1
+    lines = [line for line in lines if named or notes.get(line["name"])]
+    if not 0 < len(lines) <= MAX_NAMED_LINES:
+        return []
+    x, y = (
+        [[log10(n) if log and n > 0 else n for n in line[axis]] for line in lines]
+        for axis, log in zip("xy", logs, strict=True)
+    )
+    heights = sorted(numbers[-1] for numbers in y)
+    reach = max(map(max, y)) - (min(map(min, y)) if logs[1] else 0.0)
+    if any(b - a < MIN_END_GAP * reach for a, b in pairwise(heights)):
+        return []
+    return [
+        {
+            "name": f"{END_PREFIX}{line['legendgroup']}",
+            "text": _end_text(line["name"] if named else "", notes.get(line["name"], "")),
+            "x": x_of_line[-1],
+            "y": y_of_line[-1],
+            "xref": axes["xaxis"],
+            "yref": axes["yaxis"],
+            "xanchor": "left",
+            "xshift": 8,
+            "showarrow": False,
+            "font": {"color": INKS[line["line"]["color"]], "size": 11},
+        }
+        for line, x_of_line, y_of_line in zip(lines, x, y, strict=True)
+    ]
+
+
+def _end_text(name: str, note: str) -> str:
+    short = shorten(name, MAX_NAME_LETTERS - len(note), placeholder="…")
+    return " · ".join(filter(None, (short, note)))
 
 
 def base_layout(title: str, subtitle: str = "", height: int = 520, **more: Any) -> dict[str, Any]:

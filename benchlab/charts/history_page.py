@@ -18,8 +18,7 @@ from benchlab.analysis.formats import shown_unit
 from benchlab.analysis.splits import LEAST
 from benchlab.campaigns.models import Run
 from benchlab.charts import figure, metric_naming, request_params
-from benchlab.charts.curve import run_url
-from benchlab.charts.figure import Figure, figure_json
+from benchlab.charts.figure import Figure, figure_json, run_url
 from benchlab.charts.history import (
     FINGERPRINT_PARTS,
     MAX_HISTORY_RUNS,

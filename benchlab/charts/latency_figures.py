@@ -15,8 +15,7 @@ from typing import Any
 from benchlab.analysis.curves import median_of
 from benchlab.analysis.latency_bins import Bins, cell_edge, count_cells, merge_bins
 from benchlab.charts import figure, palette
-from benchlab.charts.curve import run_url
-from benchlab.charts.figure import Axis, Figure
+from benchlab.charts.figure import Axis, Figure, axis_name, run_url
 from benchlab.charts.latency_distributions import (
     KIND_WORDS,
     MARKED_PERCENTILES,
@@ -27,7 +26,7 @@ from benchlab.charts.latency_distributions import (
 )
 from benchlab.charts.line_analysis import OPERATIONS, Choice
 from benchlab.charts.palette import Style
-from benchlab.charts.panels import UNIFIED_HOVER, axis_name, panel_heading
+from benchlab.charts.panels import UNIFIED_HOVER, panel_heading
 from benchlab.charts.queries import Group, Sample, line_labels, line_styles
 from benchlab.web.units import format_share, si
 

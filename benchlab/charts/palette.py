@@ -79,6 +79,8 @@ HEAT_DARK = (
     "#69b2e5",
     "#a3d3f5",
 )
+# the same as Plotly takes it
+HEAT_SCALE = [[place / (len(HEAT) - 1), colour] for place, colour in enumerate(HEAT)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +106,10 @@ def rgba(colour: str, alpha: float) -> str:
 
 def dark_swaps() -> dict[str, str]:
     """Text -> text for a dark page: the hex forms, and the beginnings of the rgba forms."""
-    swaps = {**DARK, **INKS_DARK}
+    swaps = {**DARK, **INKS_DARK, **dict(zip(HEAT, HEAT_DARK, strict=True))}
     for light, dark in DARK.items():
         swaps[rgba(light, 0).removesuffix("0)")] = rgba(dark, 0).removesuffix("0)")
     return swaps
-
-
-def heat_swaps() -> dict[str, str]:
-    """The same of what a heat map is filled with."""
-    return dict(zip(HEAT, HEAT_DARK, strict=True))
 
 
 def device_style(index: int) -> Style:

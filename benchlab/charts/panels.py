@@ -15,6 +15,7 @@ from benchlab.analysis.buckets import Floats
 from benchlab.analysis.series import round_significant
 from benchlab.charts import figure, palette
 from benchlab.charts.device_work import DiskUse, StackedDevice
+from benchlab.charts.figure import axes_of, axis_name
 from benchlab.charts.palette import Style
 from benchlab.runs.strips import MetricRows
 
@@ -185,15 +186,11 @@ def device_lines(
             for rows in sampled:
                 if rows.metric == panel.metric and crowd.members & set(rows.devices):
                     thinned = thinned or rows.buckets.every > 1
-                    where = {"xaxis": axis_name("x", number), "yaxis": axis_name("y", number)}
                     look = palette.device_style(index)
-                    data += band_traces(crowd, rows, panel.scale, panel.hover, look, where)
-    names: set[str] = set()
-    # one legend entry a device, at its first panel
-    for trace in data:
-        trace["showlegend"] = trace.get("showlegend", True) and trace["name"] not in names
-        names.add(trace["name"])
-    return data, thinned
+                    data += band_traces(
+                        crowd, rows, panel.scale, panel.hover, look, axes_of(number)
+                    )
+    return figure.one_entry_each(data), thinned
 
 
 def _device_line(
@@ -211,8 +208,7 @@ def _device_line(
         "legendgroup": device.name,
         "x": round_significant(times, 6),
         "y": round_significant(values * panel.scale),
-        "xaxis": axis_name("x", number),
-        "yaxis": axis_name("y", number),
+        **axes_of(number),
         "line": {
             "color": look.colour,
             "dash": look.dash,
@@ -221,10 +217,6 @@ def _device_line(
         "marker": {"size": 4, "symbol": look.marker},
         "hovertemplate": f"{panel.hover} {device.label}<extra></extra>",
     }
-
-
-def axis_name(letter: str, number: int) -> str:
-    return letter if number == 1 else f"{letter}{number}"
 
 
 def panel_axes(panels: Sequence[Panel]) -> dict[str, Any]:
@@ -259,18 +251,8 @@ def panel_axes(panels: Sequence[Panel]) -> dict[str, Any]:
 
 
 def panel_heading(title: str, unit: str, x: float, y: float) -> dict[str, Any]:
-    """Above a panel, from there on to the right."""
-    return {
-        "text": f"<b>{title}</b> {unit}" if unit not in ("", "1") else f"<b>{title}</b>",
-        "x": x,
-        "y": y,
-        "xref": "paper",
-        "yref": "paper",
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"size": 12},
-    }
+    text = f"<b>{title}</b> {unit}" if unit not in ("", "1") else f"<b>{title}</b>"
+    return figure.heading_annotation(text, x, y)
 
 
 # Grey of half light, so that it is seen on a white page and on a dark one: what was not measured is shaded, and what

@@ -20,9 +20,9 @@ from benchlab.charts import device_figures, figure, palette, request_params, sam
 from benchlab.charts.attempt_samples import iterate_tracks, read_rows, read_windows
 from benchlab.charts.device_figures import DEVICE_PANELS, active_devices
 from benchlab.charts.device_work import order_devices
-from benchlab.charts.figure import Figure, figure_json
+from benchlab.charts.figure import Figure, axis_name, figure_json
 from benchlab.charts.figure_views import attempt_title
-from benchlab.charts.panels import Panel, any_above_zero, axis_name, device_lines, window_bands
+from benchlab.charts.panels import Panel, any_above_zero, device_lines, window_bands
 from benchlab.charts.sampled_tracks import WHOLE_SPAN, Track
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import Outcome
