@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IOPS (or throughput) and latency over outstanding I/Os: two panels that share the x axis. Pure: groups -> figure."""
+"""IOPS (or throughput) and latency over outstanding I/Os: two panels that share the x axis. Pure: groups -> figure.
+
+Marks on a curve show its knee, its collapse, its cap, and repeats that differ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from django.urls import reverse
-
-from benchlab.analysis.curves import Spread, curve
-from benchlab.charts import curve_marks, figure, label_places
-from benchlab.charts.curve_marks import LineRepeats, MarkedLine
-from benchlab.charts.figure import Figure
-from benchlab.charts.label_places import Scale
+from benchlab.analysis.curves import ENOUGH_REPEATS, Spread, curve
+from benchlab.analysis.knees import Knee
+from benchlab.charts import figure
+from benchlab.charts.figure import Chart, Figure, Subplot, Trace, axes_of
 from benchlab.charts.line_analysis import (
     OPERATIONS,
     STATISTIC_DASHES,
@@ -24,7 +24,7 @@ from benchlab.charts.line_analysis import (
 from benchlab.charts.metric_naming import LATENCY_KINDS
 from benchlab.charts.palette import Style
 from benchlab.charts.queries import Group, Sample, line_labels, line_styles
-from benchlab.web.units import si
+from benchlab.web.units import factor, si
 
 # of both panels, of one without latencies; around them
 TWO_PANELS_PX, ONE_PANEL_PX, AROUND_PX = 504, 284, 136
@@ -32,6 +32,14 @@ TWO_PANELS_PX, ONE_PANEL_PX, AROUND_PX = 504, 284, 136
 PANEL_SHARE = 0.45
 # these two are often close together
 STATISTIC_POSITIONS = {"mean": "top right", "p50": "bottom right"}
+DASH_WORDS = {"solid": "solid", "dash": "dashed", "dot": "dotted", "dashdot": "dash-dotted"}
+KNEE_NAME = "knee: from here on doubling gains less than 5 %; bar: 95 % of what it may be"
+UNCERTAIN_NAME = "knee uncertain: somewhere on this stretch (95 %)"
+COLLAPSE_NAME = "falls past its peak"
+CAP_NAME = "cap: within 2 % over two doublings or more"
+DIFFER_NAME = "repeats differ: smallest to largest"
+# a cap's rule, of its IOPS
+CAP_OFFSET = 1.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,55 +50,87 @@ class StyledLine:
     label: str
     style: Style
 
+    def samples(self, name: str) -> list[tuple[Sample, float]]:
+        """Its runs that measured the metric, with its value."""
+        return [(s, s.values[name]) for s in self.group.samples if name in s.values]
+
+
+# runs at some depth, and what was measured of each
+Values = list[tuple[Sample, float]]
+
 
 def styled_lines(groups: Sequence[Group]) -> list[StyledLine]:
-    looks = zip(groups, line_labels(groups), line_styles(groups), strict=True)
-    return [StyledLine(group, label, style) for group, label, style in looks]
+    return list(map(StyledLine, groups, line_labels(groups), line_styles(groups)))
 
 
 def build_curve_figure(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
     """The figure of swept groups. Groups without a sweep belong into benchlab.charts.repeat_dots."""
     lines = styled_lines([group for group in groups if group.swept])
     word, unit = choice.quantity(groups)
-    what = " of " + OPERATIONS[choice.operation] if choice.operation else ""
-    if not any(_depth_values(line.group, choice.metric_name(choice.metric)) for line in lines):
+    what = operation_words(choice)
+    rates = {line.label: _depth_values(line.samples(_rate_name(choice))) for line in lines}
+    if not any(rates.values()):
         return figure.empty_figure(title, f"No {word}{what} measured over outstanding I/Os yet.")
     kind = choice.latency_kind(line.group for line in lines)
-    measured = {statistic for line in lines for statistic in _line_statistics(line, choice, kind)}
-    statistics = choice.drawn_statistics(len(lines), measured)
-    data = [trace for line in lines for trace in _rate_traces(line, choice, word, unit)]
+    measured = {line.label: _line_statistics(line, choice, kind) for line in lines}
+    statistics = choice.drawn_statistics(len(lines), set().union(*measured.values()))
+    data = [
+        trace
+        for line in lines
+        for trace in _quantity_traces(
+            line, rates[line.label], (word, unit), axes_of(1), line.style.dash
+        )
+    ]
     data += [
         trace
         for line in lines
-        for name in statistics
-        for trace in _latency_traces(
-            line, choice, f"{kind}.{name}", statistics, alone=len(lines) == 1
-        )
+        for statistic in statistics
+        for trace in _latency_traces(line, choice, kind, statistic, statistics, len(lines))
     ]
-    upper = TWO_PANELS_PX * PANEL_SHARE if statistics else ONE_PANEL_PX
-    names = _curve_end_names(
-        lines, data, {"y": upper, **({"y2": TWO_PANELS_PX * PANEL_SHARE} if statistics else {})}
-    )
-    data += _knee_traces(lines, choice, upper) + _beam_traces(lines, choice, upper)
+    notes: dict[str, str] = {}
+    if choice.metric == "iops":
+        notes = {line.label: _knee_note(line, choice) for line in lines}
+    names = figure.end_names(_medians(data, "y"), axes_of(1), (True, False), notes)
+    if len(statistics) == 1:
+        names += figure.end_names(_medians(data, "y2"), LATENCY_AXES, (True, True))
+    marks = [mark for line in lines for mark in _marks(line, rates[line.label], choice)]
     latency = LATENCY_KINDS[kind] if statistics else ""
-    latency_text = f" and {latency.lower()}" if latency else ""
-    without = (
-        [line.label for line in lines if not _line_statistics(line, choice, kind)]
-        if statistics
-        else []
+    without = [line.label for line in lines if latency and not measured[line.label]]
+    note = f" No {latency.lower()} was told of: {', '.join(without)}." if without else ""
+    both = f"{word} and {latency.lower()}" if latency else word
+    return figure.build_figure(
+        Chart(
+            f"{both}{what} over outstanding I/Os · {title}",
+            _curve_subtitle(lines, statistics) + note,
+            data + marks,
+            [_rate_axes(lines, word, unit, latency)],
+            height=AROUND_PX + (TWO_PANELS_PX if latency else ONE_PANEL_PX),
+            legend={"y": -0.13 if latency else -0.2},
+            annotations=names,
+            # where a page has room for both panels in a row
+            meta={"beside": True} if latency else {},
+            layout=_latency_axis(data, latency) if latency else {},
+        )
     )
-    layout = figure.base_layout(
-        f"{word}{latency_text}{what} over outstanding I/Os · {title}",
-        _curve_subtitle(lines, statistics) + _missing_latency_note(latency, without),
-        height=AROUND_PX + (TWO_PANELS_PX if statistics else ONE_PANEL_PX),
-        **_curve_axes(lines, data, word, unit, latency),
-    )
-    layout["legend"]["y"] = -0.13 if statistics else -0.2
-    layout["annotations"] = names
-    if statistics:
-        # where a page has room for both panels in a row
-        layout["meta"]["beside"] = True
-    return figure.fit_legend({"data": data, "layout": layout})
+
+
+LATENCY_AXES = {"xaxis": "x", "yaxis": "y2"}
+
+
+def operation_words(choice: Choice) -> str:
+    return " of " + OPERATIONS[choice.operation] if choice.operation else ""
+
+
+def _rate_name(choice: Choice) -> str:
+    return choice.metric_name(choice.metric)
+
+
+def _depth_values(values: Values) -> Values:
+    return [(sample, value) for sample, value in values if sample.outstanding]
+
+
+def _medians(data: Sequence[Trace], axis: str) -> list[Trace]:
+    return [t for t in data if t["yaxis"] == axis and "lines+markers" in t["mode"]]
 
 
 def _line_statistics(line: StyledLine, choice: Choice, kind: str) -> set[str]:
@@ -101,271 +141,228 @@ def _line_statistics(line: StyledLine, choice: Choice, kind: str) -> set[str]:
     }
 
 
-def _missing_latency_note(latency: str, lines: Sequence[str]) -> str:
-    """Sentence on lines whose latency is of another kind, or of none: not drawn, for one axis has one meaning."""
-    return f" No {latency.lower()} was told of: {', '.join(lines)}." if lines else ""
-
-
-def _curve_axes(
-    lines: Sequence[StyledLine], data: Sequence[dict[str, Any]], word: str, unit: str, latency: str
-) -> dict[str, Any]:
-    depths = figure.depth_axis(sorted(set().union(*map(_swept_depths, lines))))
+def _rate_axes(lines: Sequence[StyledLine], word: str, unit: str, latency: str) -> Subplot:
+    """Both panels share their x axis, which stands below the lower one."""
+    depths = {s.outstanding for line in lines for s in line.group.samples if s.outstanding}
+    x, y = figure.depth_axis(sorted(depths)), figure.value_axis(word, unit)
     if not latency:
-        return {"xaxis": depths, "yaxis": figure.value_axis(word, unit)}
-    upper, lower = figure.panel_domains(2, 1 - 2 * PANEL_SHARE)
+        return Subplot(x, y)
+    upper, _ = figure.panel_domains(2, 1 - 2 * PANEL_SHARE)
+    return Subplot(x | {"anchor": "y2"}, y | {"domain": upper, "anchor": "x"})
+
+
+def _latency_axis(data: Sequence[Trace], latency: str) -> dict[str, Any]:
+    _, lower = figure.panel_domains(2, 1 - 2 * PANEL_SHARE)
     latencies = [value for trace in data if trace["yaxis"] == "y2" for value in trace["y"]]
-    return {
-        "xaxis": depths | {"anchor": "y2"},
-        "yaxis": figure.value_axis(word, unit) | {"domain": upper, "anchor": "x"},
-        "yaxis2": figure.log_axis(latency, "s", latencies) | {"domain": lower, "anchor": "x"},
-    }
+    axis = figure.log_axis(latency, "s", latencies)
+    return {"yaxis2": axis | {"domain": lower, "anchor": "x"}}
 
 
 def _curve_subtitle(lines: Sequence[StyledLine], statistics: Sequence[str]) -> str:
-    repeats = {
-        len([s for s in line.group.samples if s.outstanding == d])
+    repeats = [
+        spread.n
         for line in lines
-        for d in _swept_depths(line)
-    }
-    least, most = min(repeats), max(repeats)
-    count = (
-        f"{most} repeat{'' if most == 1 else 's'}"
-        if least == most
-        else f"{least} to {most} repeats"
-    )
-    band = ", band: smallest to largest repeat" if most >= 3 else ", too few for a band"
-    words = {"solid": "solid", "dash": "dashed", "dot": "dotted", "dashdot": "dash-dotted"}
-    if not statistics:
-        return f"Line: median of {count}{band if most > 1 else ''}."
-    styles = (
-        ", ".join(f"{name} {words[STATISTIC_DASHES[name]]}" for name in statistics)
-        if len(statistics) > 1
-        else statistics[0]
-    )
-    return f"Line: median of {count}{band if most > 1 else ''}. Latency: {styles}."
-
-
-def _swept_depths(line: StyledLine) -> set[int]:
-    return {sample.outstanding for sample in line.group.samples if sample.outstanding}
-
-
-def _depth_values(group: Group, name: str) -> list[tuple[int, float, Sample]]:
-    return [
-        (s.outstanding, s.values[name], s)
-        for s in group.samples
-        if s.outstanding and name in s.values
+        for spread in curve(
+            (s.outstanding, 0.0) for s in line.group.samples if s.outstanding
+        ).values()
     ]
-
-
-def _rate_traces(line: StyledLine, choice: Choice, word: str, unit: str) -> list[dict[str, Any]]:
-    values = _depth_values(line.group, choice.metric_name(choice.metric))
-    return _quantity_traces(line, values, unit, word, "y", line.style.dash, legend=True)
+    least, most = min(repeats), max(repeats)
+    plural = "" if most == 1 else "s"
+    count = f"{most} repeat{plural}" if least == most else f"{least} to {most} repeats"
+    band = ""
+    if most > 1:
+        enough = most >= ENOUGH_REPEATS
+        band = ", band: smallest to largest repeat" if enough else ", too few for a band"
+    if not statistics:
+        return f"Line: median of {count}{band}."
+    drawn = [f"{name} {DASH_WORDS[STATISTIC_DASHES[name]]}" for name in statistics]
+    styles = ", ".join(drawn) if len(statistics) > 1 else statistics[0]
+    return f"Line: median of {count}{band}. Latency: {styles}."
 
 
 def _latency_traces(
-    line: StyledLine, choice: Choice, base: str, statistics: Sequence[str], *, alone: bool
-) -> list[dict[str, Any]]:
-    kind, _, name = base.partition(".")
+    line: StyledLine,
+    choice: Choice,
+    kind: str,
+    statistic: str,
+    statistics: Sequence[str],
+    lines: int,
+) -> list[Trace]:
     values = [
-        (s.outstanding, value, s)
-        for s in line.group.samples
-        if s.outstanding and (value := choice.read_value(base, s.values)) is not None
+        (sample, value)
+        for sample in line.group.samples
+        if (value := choice.read_value(f"{kind}.{statistic}", sample.values)) is not None
     ]
-    dash = STATISTIC_DASHES[name] if len(statistics) > 1 else "solid"
-    traces = _quantity_traces(line, values, "s", f"{kind} {name}", "y2", dash, legend=False)
-    for median in traces[-1:]:
-        # there is room to say at its end which statistic a line shows
-        if alone:
-            last = len(median["x"]) - 1
-            median |= {
-                "mode": "lines+markers+text",
-                "text": [""] * last + [f"\u00a0{name}"],
-                "textposition": STATISTIC_POSITIONS.get(name, "middle right"),
-                "cliponaxis": False,
-            }
+    dash = STATISTIC_DASHES[statistic] if len(statistics) > 1 else "solid"
+    traces = _quantity_traces(
+        line, _depth_values(values), (f"{kind} {statistic}", "s"), LATENCY_AXES, dash
+    )
+    # there is room to say at its end which statistic a line shows
+    for median in traces[-1:] if lines == 1 else []:
+        median |= {
+            "mode": "lines+markers+text",
+            "text": [""] * (len(median["x"]) - 1) + [f"\u00a0{statistic}"],
+            "textposition": STATISTIC_POSITIONS.get(statistic, "middle right"),
+            "cliponaxis": False,
+        }
     return traces
 
 
 def _quantity_traces(
-    line: StyledLine,
-    values: list[tuple[int, float, Sample]],
-    unit: str,
-    what: str,
-    axis: str,
-    dash: str,
-    *,
-    legend: bool,
-) -> list[dict[str, Any]]:
-    """Band, repeats and median of one quantity of one line, bound together in the legend."""
+    line: StyledLine, values: Values, quantity: tuple[str, str], axes: Trace, dash: str
+) -> list[Trace]:
+    """Band, repeats and median of one quantity (word and unit) of one line, bound together in the legend."""
     if not values:
         return []
-    points = curve((depth, value) for depth, value, _ in values)
-    common = {"legendgroup": line.label, "xaxis": "x", "yaxis": axis, "showlegend": False}
-    return [
-        *_repeat_band(points, line.style, common),
-        _repeat_markers(line, values, unit, what, common),
-        _median_trace(line, values, points, unit, what, dash, common | {"showlegend": legend}),
-    ]
-
-
-def _repeat_band(
-    points: dict[int, Spread], style: Style, common: dict[str, Any]
-) -> list[dict[str, Any]]:
-    """The range of the repeats, only where there are enough of them."""
-    ranges = [
-        (d, p.low, p.high) for d, p in points.items() if p.low is not None and p.high is not None
-    ]
-    if not ranges:
-        return []
-    forward, back = ranges, ranges[::-1]
-    outline = [low for _, low, _ in forward] + [high for _, _, high in back]
-    return [
-        common
-        | {
-            "type": "scatter",
-            "mode": "lines",
-            "x": [d for d, _, _ in forward] + [d for d, _, _ in back],
-            "y": outline,
-            "fill": "toself",
-            "fillcolor": style.faded(0.2),
-            "line": {"width": 0},
-            "hoverinfo": "skip",
-        }
-    ]
-
-
-def _repeat_markers(
-    line: StyledLine,
-    values: list[tuple[int, float, Sample]],
-    unit: str,
-    what: str,
-    common: dict[str, Any],
-) -> dict[str, Any]:
+    word, unit = quantity
+    points = curve((sample.outstanding or 0, value) for sample, value in values)
+    common = {"legendgroup": line.label, **axes}
+    ranges = [(d, p.low, p.high) for d, p in points.items() if p.low is not None]
+    bands = []
+    if ranges:
+        depths, low, high = map(list, zip(*ranges, strict=True))
+        bands = [figure.band_trace(depths, low, high, line.style.faded(0.2), **common)]
     # What all of them say is in the template: there are hundreds, and it would be most of what a chart sends.
-    texts = [
-        f"{sample.repeat_text}: {what} <b>{si(value, unit)}</b>"
-        f"{'<br>' + sample.during if sample.during else ''}<br>run {sample.run}"
-        for _, value, sample in values
-    ]
     label = line.label.replace("%{", "% {")
-    return common | {
+    repeats = common | {
         "type": "scatter",
         "mode": "markers",
-        "x": [depth for depth, _, _ in values],
-        "y": [value for _, value, _ in values],
+        "showlegend": False,
+        "x": [sample.outstanding for sample, _ in values],
+        "y": [value for _, value in values],
         "marker": {
             "color": line.style.colour,
             "symbol": line.style.marker,
             "size": 5,
             "opacity": 0.45,
         },
-        "customdata": [[run_url(sample.run)] for _, _, sample in values],
-        "text": texts,
+        "customdata": figure.run_links(sample.run for sample, _ in values),
+        "text": [
+            repeat_hover(sample, f"{word} <b>{si(value, unit)}</b>") for sample, value in values
+        ],
         "hovertemplate": f"{label}<br>outstanding %{{x:d}}, %{{text}} · click opens it<extra></extra>",
     }
-
-
-def _median_trace(
-    line: StyledLine,
-    values: list[tuple[int, float, Sample]],
-    points: dict[int, Spread],
-    unit: str,
-    what: str,
-    dash: str,
-    common: dict[str, Any],
-) -> dict[str, Any]:
     nearest = {
-        depth: min((abs(v - point.median), s.run) for d, v, s in values if d == depth)[1]
+        depth: min((abs(v - point.median), s.run) for s, v in values if s.outstanding == depth)[1]
         for depth, point in points.items()
     }
-    return common | {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": line.label,
-        "x": list(points),
-        "y": [point.median for point in points.values()],
-        "line": {"color": line.style.colour, "dash": dash, "width": 2},
-        "marker": {"color": line.style.colour, "symbol": line.style.marker, "size": 8},
-        "customdata": [[run_url(nearest[depth])] for depth in points],
-        "hovertext": [_median_hover(line, d, p, unit, what, nearest[d]) for d, p in points.items()],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }
+    hovers = [_median_hover(line, d, p, word, unit, nearest[d]) for d, p in points.items()]
+    medians = list(points), [point.median for point in points.values()]
+    drawn = replace(line.style, dash=dash)
+    median = figure.line_trace(line.label, drawn, medians, nearest.values(), hovers, **axes)
+    return [*bands, repeats, median]
+
+
+def repeat_hover(sample: Sample, value: str) -> str:
+    during = f"<br>{sample.during}" if sample.during else ""
+    return f"{sample.repeat_text}: {value}{during}<br>run {sample.run}"
 
 
 def _median_hover(
-    line: StyledLine, depth: int, point: Spread, unit: str, what: str, run: int
+    line: StyledLine, depth: int, point: Spread, word: str, unit: str, run: int
 ) -> str:
-    value = f"{line.label}<br>outstanding {depth}: {what} <b>{si(point.median, unit)}</b>"
+    value = f"{line.label}<br>outstanding {depth}: {word} <b>{si(point.median, unit)}</b>"
     if point.n == 1:
         return f"{value}<br>one repeat, run {run} · click opens it"
-    span = ""
-    if point.low is not None and point.high is not None:
-        span = f", {si(point.low, unit)} to {si(point.high, unit)}"
+    span = f", {si(point.low, unit)} to {si(point.high, unit)}" if point.low is not None else ""
     return f"{value}<br>median of {point.n} repeats{span}<br>nearest: run {run} · click opens it"
 
 
-def _curve_end_names(
-    lines: Sequence[StyledLine], data: Sequence[dict[str, Any]], high: Mapping[str, float]
-) -> list[dict[str, Any]]:
-    """Name the lines at their ends, in each panel that draws every line once. `high`: {y axis: its pixels}."""
-    annotations: list[dict[str, Any]] = []
-    for axis, pixels in high.items():
-        drawn = [trace for trace in data if trace["yaxis"] == axis]
-        ends = [trace for trace in drawn if trace.get("name") is not None]
-        if len(ends) != len({trace["legendgroup"] for trace in ends}):
-            continue
-        looks = {line.label: line.style for line in lines}
-        end_names = [
-            label_places.NamedLine(
-                trace["name"], trace["name"], looks[trace["name"]], trace["x"], trace["y"]
-            )
-            for trace in ends
-        ]
-        depths = [x for trace in drawn for x in trace["x"]]
-        values = [y for trace in drawn for y in trace["y"]]
-        log = axis == "y2"
-        x = Scale.fit(depths, label_places.MIN_PLOT_PX, log=True)
-        y = Scale.fit(values, pixels, log=log, zero=True)
-        annotations += label_places.end_name_annotations(
-            end_names, x, y, {"xref": "x", "yref": axis}
-        )
-    return annotations
+def _knee_note(line: StyledLine, choice: Choice) -> str:
+    """That a line is flat, or has no knee yet: what no mark shows."""
+    knee = curve_answer(line.group, choice.operation).knee
+    if knee is None or not knee.drawn or knee.at or knee.uncertain:
+        return ""
+    return "flat" if knee.flat else "no knee yet"
 
 
-def _knee_traces(lines: Sequence[StyledLine], choice: Choice, high: float) -> list[dict[str, Any]]:
-    """Traces of each line's knee, where IOPS are shown."""
-    if choice.metric != "iops":
-        return []
-    return curve_marks.knee_traces(
-        [
-            MarkedLine(
-                curve_answer(line.group, choice.operation), line.style, _depth_medians(line, choice)
-            )
-            for line in lines
-        ],
-        high,
-    )
+def _marks(line: StyledLine, values: Values, choice: Choice) -> Iterator[Trace]:
+    """Marks of what is known of the line: of its whole curve where IOPS are shown, and repeats that differ."""
+    medians = {
+        depth: point.median
+        for depth, point in curve((s.outstanding or 0, v) for s, v in values).items()
+    }
+    if choice.metric == "iops":
+        yield from _answer_marks(line, medians, choice)
+    ratios = ratios_by_depth(line.group, _rate_name(choice))
+    if ratios:
+        yield _differing_repeats(line, values, ratios)
 
 
-def _depth_medians(line: StyledLine, choice: Choice) -> dict[int, float]:
-    values = _depth_values(line.group, choice.metric_name(choice.metric))
-    return {depth: point.median for depth, point in curve((d, v) for d, v, _ in values).items()}
+def _answer_marks(
+    line: StyledLine, medians: Mapping[int, float], choice: Choice
+) -> Iterator[Trace]:
+    answer, style = curve_answer(line.group, choice.operation), line.style
+    knee, collapse, cap = answer.knee, answer.collapse, answer.cap
+    if knee and knee.drawn and knee.at:
+        yield _knee_ring(style, knee, knee.at, medians[knee.at])
+    elif knee and knee.drawn and knee.uncertain:
+        # Along the curve, to its last depth where the knee may lie beyond that. With markers, for it may be one depth.
+        high = max(medians) if knee.beyond or not knee.high else knee.high
+        stretch = {d: rate for d, rate in medians.items() if (knee.low or 0) <= d <= high}
+        stroke = {"color": style.faded(0.35)}
+        yield _mark(UNCERTAIN_NAME, stretch, "markers+lines") | {
+            "line": stroke | {"width": 11},
+            "marker": stroke | {"size": 11},
+        }
+    if collapse:
+        yield _mark(COLLAPSE_NAME, {collapse.last: medians[collapse.last]}, "markers+text") | {
+            "text": [f"−{collapse.share:.0%}".replace("%", " %")],
+            "textposition": "bottom center",
+            "textfont": {"color": style.ink, "size": 11},
+            "marker": {"symbol": "triangle-down-open", "size": 15, "color": style.colour},
+        }
+    if cap:
+        # above the curve, which it would hide otherwise
+        level = cap.iops * CAP_OFFSET
+        yield _mark(CAP_NAME, {cap.low: level, cap.high: level}, "lines") | {
+            "line": {"color": style.colour, "width": 1.5, "dash": "dot"}
+        }
 
 
-def _beam_traces(lines: Sequence[StyledLine], choice: Choice, high: float) -> list[dict[str, Any]]:
-    name = choice.metric_name(choice.metric)
-    return curve_marks.beam_traces([_line_repeats(line, name, choice) for line in lines], high)
+def _mark(name: str, points: Mapping[int, float], mode: str) -> Trace:
+    return {
+        "type": "scatter",
+        "mode": mode,
+        "name": name,
+        # a line may be called "cap", too
+        "legendgroup": f"mark: {name}",
+        "x": list(points),
+        "y": list(points.values()),
+        **axes_of(1),
+        "hoverinfo": "skip",
+        "cliponaxis": False,
+    }
 
 
-def _line_repeats(line: StyledLine, name: str, choice: Choice) -> LineRepeats:
-    repeats: dict[int, list[float]] = {}
-    for depth, value, _ in _depth_values(line.group, name):
-        repeats.setdefault(depth, []).append(value)
-    return LineRepeats(
-        line.style, repeats, _depth_medians(line, choice), ratios_by_depth(line.group, name)
-    )
+def _knee_ring(style: Style, knee: Knee, depth: int, rate: float) -> Trace:
+    ring = {"symbol": "circle-open", "size": 19, "color": style.colour, "line": {"width": 1.5}}
+    error = {
+        "type": "data",
+        "symmetric": False,
+        "array": [max(depth, knee.high or depth) - depth],
+        "arrayminus": [depth - min(depth, knee.low or depth)],
+        "color": style.colour,
+        "thickness": 1.5,
+        "width": 6,
+    }
+    return _mark(KNEE_NAME, {depth: rate}, "markers") | {"error_x": error, "marker": ring}
 
 
-def run_url(run: int) -> str:
-    """Address to which a click leads."""
-    return reverse("run-detail", args=[run])
+def _differing_repeats(line: StyledLine, values: Values, ratios: Mapping[int, float]) -> Trace:
+    """A beam from the smallest to the largest repeat of each depth, with how much they differ on top."""
+    x: list[int | None] = []
+    y: list[float | None] = []
+    text: list[str] = []
+    for depth, ratio in ratios.items():
+        repeats = [value for sample, value in values if sample.outstanding == depth]
+        x += [depth, depth, None]
+        y += [min(repeats), max(repeats), None]
+        text += ["", factor(ratio), ""]
+    return _mark(DIFFER_NAME, {}, "lines+text") | {
+        "x": x,
+        "y": y,
+        "line": {"color": line.style.faded(0.5), "width": 7},
+        "text": text,
+        "textposition": "top center",
+    }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import log10
 
 import plotly.graph_objects as go
 import pytest
 
 from benchlab.charts import (
     curve,
-    curve_marks,
     device_figures,
     latency_against_iops,
     line_analysis,
@@ -20,7 +20,6 @@ from benchlab.charts import (
     tables,
 )
 from benchlab.charts import figure as figures
-from benchlab.charts.curve_marks import LineRepeats
 from benchlab.charts.line_analysis import Choice
 from benchlab.charts.queries import Group, Sample, without_depth
 from benchlab.charts.sampled_tracks import Track, rows_from_tracks
@@ -117,7 +116,7 @@ def marks(figure, name):
 
 
 def noted(figure):
-    return [t["text"] for t in figure["data"] if t.get("marker", {}).get("opacity") == 0]
+    return [one["text"] for one in figure["layout"]["annotations"] if one["yref"] == "y"]
 
 
 def test_an_uncertain_knee_is_a_stretch_of_the_curve():
@@ -127,7 +126,7 @@ def test_an_uncertain_knee_is_a_stretch_of_the_curve():
     assert known.uncertain and known.beyond
     figure = curve.build_curve_figure("C", [line], Choice())
     go.Figure(figure)
-    (stretch,) = marks(figure, curve_marks.UNCERTAIN_NAME)
+    (stretch,) = marks(figure, curve.UNCERTAIN_NAME)
     assert (stretch["x"], stretch["y"]) == ([16, 32], [900.0, 1000.0]) and stretch["showlegend"]
     assert rings_of(figure) == []
     words = "uncertain, perhaps 16 or deeper than was measured, so measure deeper"
@@ -154,16 +153,18 @@ def test_flat_and_not_reached_are_said_on_the_chart():
     )
     figure = curve.build_curve_figure("C", [flat, steep], Choice())
     go.Figure(figure)
-    assert noted(figure) == [["flat"], ["no knee yet"]]
+    assert noted(figure) == ["T1 · flat", "T2 · no knee yet"]
+    alone = curve.build_curve_figure("C", [flat], Choice())
+    assert noted(alone) == ["flat"]
 
 
 def test_a_cap_and_a_fall_are_drawn():
     falling = noisy({1: 100.0, 2: 200.0, 4: 400.0, 8: 390.0, 16: 330.0, 32: 280.0}, 0.01)
     figure = curve.build_curve_figure("C", [group(), replace(falling, topology=2)], Choice())
     go.Figure(figure)
-    (rule,) = marks(figure, curve_marks.CAP_NAME)
+    (rule,) = marks(figure, curve.CAP_NAME)
     assert rule["x"] == [4, 16] and rule["y"] == [pytest.approx(5098 * 1.03, rel=1e-3)] * 2
-    (fall,) = marks(figure, curve_marks.COLLAPSE_NAME)
+    (fall,) = marks(figure, curve.COLLAPSE_NAME)
     assert (fall["x"], fall["text"]) == ([32], ["−30 %"])
     assert "falls past 4, by 30 % at 32" in line_analysis.curve_answer_text(falling)
 
@@ -171,7 +172,7 @@ def test_a_cap_and_a_fall_are_drawn():
 def test_fewer_than_three_repeats_draw_nothing_of_the_whole_curve_but_a_cap():
     figure = curve.build_curve_figure("C", [group(repeats=1)], Choice())
     assert rings_of(figure) == [] and noted(figure) == []
-    assert len(marks(figure, curve_marks.CAP_NAME)) == 1
+    assert len(marks(figure, curve.CAP_NAME)) == 1
 
 
 @pytest.mark.parametrize(("count", "rows"), [(1, 1), (3, 1), (12, 12)])
@@ -250,38 +251,56 @@ def test_repeats_that_differ_are_marked():
     one = spoilt(group(), 208, 1 / 3.7)
     figure = curve.build_curve_figure("C", [one, group(2)], Choice())
     go.Figure(figure)
-    (beam,) = [trace for trace in figure["data"] if trace.get("name") == curve_marks.DIFFER_NAME]
+    (beam,) = [trace for trace in figure["data"] if trace.get("name") == curve.DIFFER_NAME]
     assert beam["x"] == [8, 8, None]
     assert beam["y"] == [pytest.approx(5101 / 3.7), 5101.0, None]
-    assert beam["text"] == ["3.7\u00a0×", "", ""] and beam["showlegend"]
-    assert beam["textposition"][0] == "bottom center"  # both lines run along its top
+    assert beam["text"] == ["", "3.7\u00a0×", ""] and beam["showlegend"]
     points = tables.curve_points([one, group(2)])
     assert [(p.label, p.outstanding) for p in points if p.repeat_ratio] == [("T1", 8)]
 
 
-@pytest.mark.parametrize(
-    ("other", "text"),
-    [
-        ({}, ["", "2.0\u00a0×"]),
-        ({4: 820.0, 8: 790.0, 16: 780.0}, ["2.0\u00a0×", ""]),  # a line where the words stood
-        ({4: 820.0, 8: 790.0, 10: 300.0, 4.5: 350.0}, ["", ""]),  # and one where they might
-    ],
-)
-def test_words_of_a_beam_are_on_no_line(other, text):
-    """They stood on another line's knee."""
-    style = palette.device_style(0)
-    repeats = {4: [300.0, 310.0], 8: [380.0, 760.0], 16: [500.0]}
-    one = LineRepeats(style, repeats, {4: 305.0, 8: 570.0, 16: 500.0}, {8: 2.0})
-    lines = [one, LineRepeats(style, {d: [v] for d, v in other.items()}, other, {})]
-    (beam,) = curve_marks.beam_traces(lines, 227.0)
-    assert beam["text"][:2] == text and beam["x"] == [8, 8, None]
+def lines(count: int, apart: float = 0.25) -> list[Group]:
+    """Lines of which each is by such a share above the one before."""
+    return [
+        group(n + 1, depths={d: rate * (1 + apart) ** n for d, rate in ARTICLE.items()})
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("count", range(2, 7))
+def test_two_to_six_lines_have_their_names_at_their_ends(count):
+    figure = curve.build_curve_figure("C", lines(count), Choice(statistics=("mean",)))
+    go.Figure(figure)
+    for axis, log in (("y", False), ("y2", True)):
+        names = [one for one in figure["layout"]["annotations"] if one["yref"] == axis]
+        assert [one["text"] for one in names] == [f"T{n + 1}" for n in range(count)]
+        assert [one["name"] for one in names] == [f"end: T{n + 1}" for n in range(count)]
+        drawn = [t for t in figure["data"] if t["yaxis"] == axis]
+        ends = [t["y"][-1] for t in drawn if t.get("mode") == "lines+markers"]
+        assert [one["y"] for one in names] == [log10(end) if log else end for end in ends]
+        assert [one["x"] for one in names] == [log10(16)] * count
+        assert [one["font"]["color"] for one in names] == list(palette.INKS.values())[:count]
+
+
+@pytest.mark.parametrize(("count", "apart"), [(1, 0.25), (7, 0.25), (12, 0.25), (3, 0.02)])
+def test_one_line_and_many_and_lines_that_end_close_together_have_none(count, apart):
+    assert noted(curve.build_curve_figure("C", lines(count, apart), Choice())) == []
+
+
+def test_a_panel_with_several_lines_of_one_has_no_names():
+    figure = curve.build_curve_figure("C", lines(2), Choice(kind="clat"))
+    assert {one["yref"] for one in figure["layout"]["annotations"]} == {"y"}
+
+
+def test_every_series_has_its_ink():
+    assert list(palette.INKS) == list(palette.COLOURS)
 
 
 def test_bars_whose_repeats_differ_are_marked():
     two = [spoilt(group(1, depths={0: 500.0}), 200, 3.7), group(2, depths={0: 300.0})]
     figure = repeat_dots.build_bar_figure("C", two, Choice("iops"))
     go.Figure(figure)
-    (beam,) = [trace for trace in figure["data"] if trace.get("name") == curve_marks.DIFFER_NAME]
+    (beam,) = [trace for trace in figure["data"] if trace.get("name") == curve.DIFFER_NAME]
     assert beam["x"] == [500.0, pytest.approx(1850.0)] and beam["y"] == ["T1", "T1"]
     assert "repeats differ" in figure["layout"]["title"]["subtitle"]["text"]
     assert [p.repeat_ratio for p in tables.curve_points(two)] == [pytest.approx(3.7), None]
@@ -315,8 +334,8 @@ def test_several_lines_show_mean_and_p99_and_differ_in_colour():
     assert {trace["legendgroup"] for trace in figure["data"]} == {
         "T1",
         "T2",
-        "mark: knee",
-        "mark: cap",
+        f"mark: {curve.KNEE_NAME}",
+        f"mark: {curve.CAP_NAME}",
     }
     lines = [t for t in figure["data"] if t["legendgroup"] in ("T1", "T2")]
     legend = [trace for trace in lines if trace["showlegend"]]
