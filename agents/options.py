@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Driver options: a frozen dataclass is the form, the JSON schema and the check of what a person typed.
 
-A driver's field carries `metadata={"help": …, "choices": (…), "unit": "B", "minimum": …}`, and `"depth": True` where it
-makes the outstanding I/Os, the x axis of charts; `"grain": True` on what a layer moves at once, to be held against the
-stripes below. Anything that depends on several fields is checked in the driver's own `__post_init__`, which raises
-OptionsError.
+A driver declares each field as `option(default, help, …)`. Anything that depends on several fields is checked in the
+driver's own `__post_init__`, which raises OptionsError.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import cattrs
 
@@ -21,6 +19,29 @@ from agents.contracts import OptionsError
 MOST, MOST_OUTSTANDING = 2**64 - 1, 2**31 - 1
 
 _converter = cattrs.Converter(forbid_extra_keys=True)
+
+
+T = TypeVar("T")
+
+
+class Details(TypedDict, total=False):
+    """What a form and the check know of an option, beside its default and its help text."""
+
+    unit: str
+    minimum: float
+    choices: Sequence[object]
+    # it makes the outstanding I/Os, the x axis of charts
+    depth: bool
+    # what a layer moves at once, to be held against the stripes below
+    grain: bool
+    # a text of several lines
+    multiline: bool
+
+
+def option(default: T, help: str, **details: Unpack[Details]) -> T:
+    """A field of a driver's Options."""
+    spec: T = dataclasses.field(default=default, metadata={"help": help, **details})
+    return spec
 
 
 def _strict(kind: type) -> Any:

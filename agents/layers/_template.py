@@ -8,10 +8,11 @@ the Steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
+from agents.options import option
 from agents.steps.common import is_claimed, settle, single_disk, wipe
 
 # name shown to users
@@ -30,9 +31,7 @@ PROVIDES = "volume"
 class Options:
     """The form and the JSON schema. What depends on several fields is checked in __post_init__."""
 
-    sectors: int = field(
-        default=256, metadata={"help": "Read ahead, in sectors of 512 bytes", "minimum": 0}
-    )
+    sectors: int = option(256, "Read ahead, in sectors of 512 bytes", minimum=0)
 
     def __post_init__(self) -> None:
         if self.sectors % 8:

@@ -9,10 +9,11 @@ against what a kernel says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agents.contracts import Claim, Need, PlanError, Step, Target, claims_of
 from agents.facts.model import Dataset, HostFacts, Zpool
+from agents.options import option
 
 PACKAGES = {
     "debian": "zfsutils-linux",
@@ -36,25 +37,23 @@ NO_SOURCE = ("volsize", "volblocksize")
 
 def compression() -> str:
     choices = ("off", "on", "lz4", "zstd", "zle", "gzip", "lzjb")
-    return field(default="off", metadata={"help": "Compression", "choices": choices})
+    return option("off", "Compression", choices=choices)
 
 
 def sync() -> str:
     help_text = "When a synchronous write is acknowledged; disabled: before it is on stable storage"
     choices = ("standard", "always", "disabled")
-    return field(default="standard", metadata={"help": help_text, "choices": choices})
+    return option("standard", help_text, choices=choices)
 
 
 def logbias() -> str:
     help_text = "throughput bypasses the log device"
-    return field(
-        default="latency", metadata={"help": help_text, "choices": ("latency", "throughput")}
-    )
+    return option("latency", help_text, choices=("latency", "throughput"))
 
 
 def cached(what: str) -> str:
     choices = ("all", "metadata", "none")
-    return field(default="all", metadata={"help": f"What {what} may cache", "choices": choices})
+    return option("all", f"What {what} may cache", choices=choices)
 
 
 def is_power_of_two(number: int, least: int, most: int) -> bool:

@@ -9,7 +9,7 @@ labels come later, through sysfs, when the kernel has made the nodes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.contracts import (
     Claim,
@@ -27,6 +27,7 @@ from agents.facts.bcache import parse_sysfs_size
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
+from agents.options import option
 from agents.steps import scripts
 from agents.steps.common import erase_all, member_nodes, settle, still_there, without_uses
 from agents.uuids import uuid_of
@@ -53,30 +54,21 @@ def _power_of_two(name: str, value: int, least: int, most: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    cache_mode: str = field(default="writeback", metadata={"help": "Cache mode", "choices": MODES})
-    sequential_cutoff: int = field(
-        default=4 << 20,
-        metadata={
-            "help": "Longer sequential streams bypass the cache; 0 caches everything",
-            "unit": "B",
-            "minimum": 0,
-        },
+    cache_mode: str = option("writeback", "Cache mode", choices=MODES)
+    sequential_cutoff: int = option(
+        4 << 20,
+        "Longer sequential streams bypass the cache; 0 caches everything",
+        unit="B",
+        minimum=0,
     )
-    writeback_percent: int = field(
-        default=10,
-        metadata={"help": "Dirty share of the cache that writeback aims at, 0 to 40", "minimum": 0},
+    writeback_percent: int = option(
+        10, "Dirty share of the cache that writeback aims at, 0 to 40", minimum=0
     )
-    bucket_size: int = field(
-        default=512 * KIB,
-        metadata={"help": "Bucket size, ideally the erase block size of the flash", "unit": "B"},
+    bucket_size: int = option(
+        512 * KIB, "Bucket size, ideally the erase block size of the flash", unit="B"
     )
-    block_size: int = field(
-        default=4 * KIB,
-        metadata={"help": "Block size, at least the disks' sector size", "unit": "B"},
-    )
-    discard: bool = field(
-        default=False, metadata={"help": "Discard buckets of the cache before they are reused"}
-    )
+    block_size: int = option(4 * KIB, "Block size, at least the disks' sector size", unit="B")
+    discard: bool = option(False, "Discard buckets of the cache before they are reused")
 
     def __post_init__(self) -> None:
         _power_of_two("bucket_size", self.bucket_size, 4 * KIB, 16 << 20)

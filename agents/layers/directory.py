@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts, Mount
+from agents.options import option
 from agents.steps import scripts
 
 LABEL = "Scratch directory"
@@ -21,9 +22,9 @@ NOT_HERE = ("/dev", "/proc", "/sys", "/boot", "/etc", "/usr", "/bin", "/sbin", "
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    path: str = field(
-        default="/var/tmp/benchlab",  # noqa: S108  # a person chooses it; tools make their files in it
-        metadata={"help": "An absolute path; the layout creates its own directory in it"},
+    path: str = option(
+        "/var/tmp/benchlab",  # noqa: S108  # a person chooses it; tools make their files in it
+        "An absolute path; the layout creates its own directory in it",
     )
 
     def __post_init__(self) -> None:

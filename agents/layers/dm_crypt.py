@@ -12,7 +12,7 @@ A header is recognised as ours by its UUID.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.command_forms import Form
 from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Target, Use, claims_of
@@ -20,6 +20,7 @@ from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.layers._lvm import NEED_DMSETUP, device_table
+from agents.options import option
 from agents.steps.common import MIB, Place, erase_all, member_nodes, still_there, without_uses
 from agents.uuids import uuid_of
 
@@ -84,47 +85,22 @@ COMMANDS = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    type: str = field(
-        default="luks2",
-        metadata={
-            "help": "LUKS2 with its header of 16 MiB, or plain: no header, the same encryption",
-            "choices": ("luks2", "plain"),
-        },
+    type: str = option(
+        "luks2",
+        "LUKS2 with its header of 16 MiB, or plain: no header, the same encryption",
+        choices=("luks2", "plain"),
     )
-    cipher: str = field(
-        default="aes-xts-plain64", metadata={"help": "Cipher, mode and IV", "choices": tuple(KEYS)}
+    cipher: str = option("aes-xts-plain64", "Cipher, mode and IV", choices=tuple(KEYS))
+    key_size: int = option(512, "Key size in bits; XTS uses two keys: 512 is AES-256", minimum=128)
+    sector_size: int = option(
+        512, "Encryption sector size; 4096 uses less CPU", unit="B", choices=(512, 1024, 2048, 4096)
     )
-    key_size: int = field(
-        default=512,
-        metadata={
-            "help": "Key size in bits; XTS uses two keys: 512 is AES-256",
-            "minimum": 128,
-        },
-    )
-    sector_size: int = field(
-        default=512,
-        metadata={
-            "help": "Encryption sector size; 4096 uses less CPU",
-            "unit": "B",
-            "choices": (512, 1024, 2048, 4096),
-        },
-    )
-    discards: bool = field(
-        default=False,
-        metadata={"help": "Pass discards on: the disk then sees which blocks are free"},
-    )
-    no_read_workqueue: bool = field(
-        default=False, metadata={"help": "Decrypt reads without a workqueue (Linux 5.9)"}
-    )
-    no_write_workqueue: bool = field(
-        default=False, metadata={"help": "Encrypt writes without a workqueue (Linux 5.9)"}
-    )
-    same_cpu_crypt: bool = field(
-        default=False, metadata={"help": "Encrypt on the CPU that submitted the I/O"}
-    )
-    submit_from_crypt_cpus: bool = field(
-        default=False,
-        metadata={"help": "Submit writes unsorted, from the CPU that encrypted them"},
+    discards: bool = option(False, "Pass discards on: the disk then sees which blocks are free")
+    no_read_workqueue: bool = option(False, "Decrypt reads without a workqueue (Linux 5.9)")
+    no_write_workqueue: bool = option(False, "Encrypt writes without a workqueue (Linux 5.9)")
+    same_cpu_crypt: bool = option(False, "Encrypt on the CPU that submitted the I/O")
+    submit_from_crypt_cpus: bool = option(
+        False, "Submit writes unsorted, from the CPU that encrypted them"
     )
 
     def __post_init__(self) -> None:

@@ -7,12 +7,13 @@ Sources: mkfs.xfs(8), mke2fs(8), mkfs.btrfs(8). The smallest sizes are what thos
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
+from agents.options import option
 from agents.steps import fs_words, scripts
 from agents.steps.common import mount_point, settle, volume_disks, wipe
 
@@ -40,18 +41,11 @@ ALWAYS_SHOWN = {"noatime", "nodiratime", "nodev", "nosuid", "noexec", "sync", "d
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    type: str = field(
-        default="xfs", metadata={"help": "File system", "choices": ("xfs", "ext4", "btrfs")}
-    )
-    mkfs_options: tuple[str, ...] = field(
-        default=(), metadata={"help": "Further mkfs arguments, such as -m, reflink=0"}
-    )
-    mount_options: tuple[str, ...] = field(
-        default=(), metadata={"help": "Mount options, such as noatime"}
-    )
-    nodiscard: bool = field(
-        default=False,
-        metadata={"help": "Keep mkfs from discarding every block first (slow on some stacks)"},
+    type: str = option("xfs", "File system", choices=("xfs", "ext4", "btrfs"))
+    mkfs_options: tuple[str, ...] = option((), "Further mkfs arguments, such as -m, reflink=0")
+    mount_options: tuple[str, ...] = option((), "Mount options, such as noatime")
+    nodiscard: bool = option(
+        False, "Keep mkfs from discarding every block first (slow on some stacks)"
     )
 
     def __post_init__(self) -> None:

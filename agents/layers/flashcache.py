@@ -8,12 +8,13 @@ SSD, which no libblkid knows; flashcache_create refuses an SSD that has one, so 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Target, Use, claims_of
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.layers._lvm import device_table
+from agents.options import option
 from agents.steps import scripts
 from agents.steps.common import erase_all, member_nodes, settle, still_there, without_uses
 
@@ -33,16 +34,10 @@ KIB = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    mode: str = field(
-        default="back",
-        metadata={
-            "help": "Write back, write through or write around",
-            "choices": ("back", "thru", "around"),
-        },
+    mode: str = option(
+        "back", "Write back, write through or write around", choices=("back", "thru", "around")
     )
-    block_size: int = field(
-        default=4 * KIB, metadata={"help": "Cache block size, a power of two", "unit": "B"}
-    )
+    block_size: int = option(4 * KIB, "Cache block size, a power of two", unit="B")
 
     def __post_init__(self) -> None:
         size = self.block_size

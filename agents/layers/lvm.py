@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 
 from agents.contracts import (
     Claim,
@@ -28,6 +28,7 @@ from agents.facts.model import HostFacts
 from agents.layers import _lvm
 from agents.layers._lvm import NEED_DMSETUP, NEED_LVM, PVS
 from agents.layers._segments import Segment, layout_of, segment_differences, written
+from agents.options import option
 from agents.steps.common import erase_all, member_nodes, settle, still_there, without_uses
 
 LABEL = "LVM"
@@ -39,32 +40,17 @@ REQUIRES = "devices"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    type: str = field(
-        default="striped",
-        metadata={
-            "help": "Segment type; a mirror (raid1) has a copy on every disk",
-            "choices": ("linear", "striped", "mirror"),
-        },
+    type: str = option(
+        "striped",
+        "Segment type; a mirror (raid1) has a copy on every disk",
+        choices=("linear", "striped", "mirror"),
     )
-    stripes: int = field(
-        default=0, metadata={"help": "Number of stripes; 0: one per disk", "minimum": 0}
+    stripes: int = option(0, "Number of stripes; 0: one per disk", minimum=0)
+    stripe_size: int = option(64 << 10, "Stripe size, a power of two", unit="B", minimum=4096)
+    size: int = option(
+        0, "Size, rounded up to whole stripes of extents; 0: all free space", unit="B", minimum=0
     )
-    stripe_size: int = field(
-        default=64 << 10,
-        metadata={"help": "Stripe size, a power of two", "unit": "B", "minimum": 4096},
-    )
-    size: int = field(
-        default=0,
-        metadata={
-            "help": "Size, rounded up to whole stripes of extents; 0: all free space",
-            "unit": "B",
-            "minimum": 0,
-        },
-    )
-    extent_size: int = field(
-        default=4 << 20,
-        metadata={"help": "Extent size, a power of two", "unit": "B", "minimum": 64 << 10},
-    )
+    extent_size: int = option(4 << 20, "Extent size, a power of two", unit="B", minimum=64 << 10)
 
     def __post_init__(self) -> None:
         for name in ("stripe_size", "extent_size"):
@@ -83,13 +69,8 @@ class Options:
 class Grow:
     """A new segment on the new disks. What was written stays where it is: LVM never restripes."""
 
-    stripes: int = field(
-        default=0,
-        metadata={"help": "Stripes of the new segment; 0: one per new disk", "minimum": 0},
-    )
-    size: int = field(
-        default=0, metadata={"help": "Size added; 0: all free space", "unit": "B", "minimum": 0}
-    )
+    stripes: int = option(0, "Stripes of the new segment; 0: one per new disk", minimum=0)
+    size: int = option(0, "Size added; 0: all free space", unit="B", minimum=0)
 
 
 def required_programs(options: Options) -> tuple[Need, ...]:

@@ -8,7 +8,7 @@ Sources: lvmcache(7), lvconvert(8), article 000. A cache must be in the group of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.contracts import Need, OptionsError, Part, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
@@ -16,6 +16,7 @@ from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.layers import _lvm
 from agents.layers._lvm import NEED_DMSETUP, NEED_LVM, PVS
+from agents.options import option
 from agents.steps.common import erase_all, member_nodes, still_there
 
 LABEL = "LVM cache"
@@ -55,41 +56,27 @@ WRITECACHE_BLOCK = 4096
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    kind: str = field(
-        default="cache-pool",
-        metadata={
-            "help": "cachevol and writecache need LVM 2.03",
-            "choices": ("cache-pool", "cachevol", "writecache"),
-        },
+    kind: str = option(
+        "cache-pool",
+        "cachevol and writecache need LVM 2.03",
+        choices=("cache-pool", "cachevol", "writecache"),
     )
-    mode: str = field(
-        default="writeback",
-        metadata={
-            "help": "Cache mode; a writecache has writeback only",
-            "choices": ("writeback", "writethrough", "passthrough"),
-        },
+    mode: str = option(
+        "writeback",
+        "Cache mode; a writecache has writeback only",
+        choices=("writeback", "writethrough", "passthrough"),
     )
-    size: int = field(
-        default=0,
-        metadata={
-            "help": "Cache size, rounded up to extents; 0: all free space",
-            "unit": "B",
-            "minimum": 0,
-        },
+    size: int = option(
+        0, "Cache size, rounded up to extents; 0: all free space", unit="B", minimum=0
     )
-    chunk_size: int = field(
-        default=0,
-        metadata={
-            "help": "Chunk size, a multiple of 32 KiB; 0: LVM chooses (64 KiB)",
-            "unit": "B",
-            "grain": True,
-            "minimum": 0,
-        },
+    chunk_size: int = option(
+        0,
+        "Chunk size, a multiple of 32 KiB; 0: LVM chooses (64 KiB)",
+        unit="B",
+        grain=True,
+        minimum=0,
     )
-    policy: str = field(
-        default="smq",
-        metadata={"help": "Cache policy (mq is smq since Linux 4.6)", "choices": ("smq", "mq")},
-    )
+    policy: str = option("smq", "Cache policy (mq is smq since Linux 4.6)", choices=("smq", "mq"))
 
     def __post_init__(self) -> None:
         if self.chunk_size and (self.chunk_size % CHUNK_STEP or self.chunk_size > MOST_CHUNK):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from agents import look_only
 from agents.contracts import ManualTask, Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
+from agents.options import option
 
 LABEL = "Manual step"
 NEEDS: tuple[Need, ...] = ()
@@ -24,18 +25,11 @@ MOST_S = 60.0
 @dataclass(frozen=True, slots=True)
 class Options:
     instructions: str = field(metadata={"help": "What to do", "multiline": True})
-    check: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "help": "A read-only command that exits with 0 once the step is done, word by word"
-        },
+    check: tuple[str, ...] = option(
+        (), "A read-only command that exits with 0 once the step is done, word by word"
     )
-    expect: str = field(
-        default="", metadata={"help": "Text that the output of the check must also contain"}
-    )
-    undo_instructions: str = field(
-        default="", metadata={"help": "How to undo it at the end", "multiline": True}
-    )
+    expect: str = option("", "Text that the output of the check must also contain")
+    undo_instructions: str = option("", "How to undo it at the end", multiline=True)
 
     def __post_init__(self) -> None:
         if not self.instructions.strip():

@@ -9,7 +9,7 @@ name, whatever the host is called then; the UUID is the layout's, so that every 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.contracts import (
     Claim,
@@ -29,6 +29,7 @@ from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.layers import _md
 from agents.layers._md import KIB, LEAST, data_offset, stripe_count, usable
+from agents.options import option
 from agents.steps import scripts
 from agents.steps.common import erase_all, member_nodes, settle, still_there, without_uses
 from agents.uuids import uuid_of
@@ -44,32 +45,23 @@ CHUNK = 512 * KIB
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    level: int = field(default=5, metadata={"help": "RAID level", "choices": (0, 1, 5, 6, 10)})
-    chunk: int = field(
-        default=0,
-        metadata={
-            "help": "Chunk, a power of two; 0: 512 KiB as mdadm has it. A mirror (level 1) has none",
-            "unit": "B",
-            "minimum": 0,
-        },
+    level: int = option(5, "RAID level", choices=(0, 1, 5, 6, 10))
+    chunk: int = option(
+        0,
+        "Chunk, a power of two; 0: 512 KiB as mdadm has it. A mirror (level 1) has none",
+        unit="B",
+        minimum=0,
     )
-    layout: str = field(
-        default="n2",
-        metadata={
-            "help": "Copies of level 10: near, far or offset, and how many",
-            "choices": ("n2", "f2", "o2", "n3", "f3", "o3"),
-        },
+    layout: str = option(
+        "n2",
+        "Copies of level 10: near, far or offset, and how many",
+        choices=("n2", "f2", "o2", "n3", "f3", "o3"),
     )
-    bitmap: str = field(
-        default="internal",
-        metadata={
-            "help": "Write-intent bitmap; level 0 never has one",
-            "choices": ("internal", "none"),
-        },
+    bitmap: str = option(
+        "internal", "Write-intent bitmap; level 0 never has one", choices=("internal", "none")
     )
-    assume_clean: bool = field(
-        default=False,
-        metadata={"help": "Skip the initial resync; parity and copies are then inconsistent"},
+    assume_clean: bool = option(
+        False, "Skip the initial resync; parity and copies are then inconsistent"
     )
 
     def __post_init__(self) -> None:

@@ -7,11 +7,12 @@ would assemble an old array or start an old cache the moment the node appears.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.contracts import Claim, Need, Part, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
+from agents.options import option
 from agents.steps.common import MIB, Place, erase_all, is_claimed, settle
 
 LABEL = "Partitions"
@@ -29,22 +30,13 @@ LINUX_DATA = "8300"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    use: str = field(
-        default="data",
-        metadata={
-            "help": "What the layer above uses the partitions for",
-            "choices": ("data", "log", "cache", "backing", "special"),
-        },
+    use: str = option(
+        "data",
+        "What the layer above uses the partitions for",
+        choices=("data", "log", "cache", "backing", "special"),
     )
-    count: int = field(default=1, metadata={"help": "Partitions on each disk", "minimum": 1})
-    size: int = field(
-        default=0,
-        metadata={
-            "help": "Size of each, rounded down to whole MiB; 0: all",
-            "unit": "B",
-            "minimum": 0,
-        },
-    )
+    count: int = option(1, "Partitions on each disk", minimum=1)
+    size: int = option(0, "Size of each, rounded down to whole MiB; 0: all", unit="B", minimum=0)
 
 
 @dataclass(frozen=True, slots=True)

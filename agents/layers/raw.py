@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.contracts import Need, Part, Plan, PlanError, Step, Target, Use, claims_of
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
+from agents.options import option
 from agents.steps.common import erase_all, member_nodes, still_there, without_uses
 
 LABEL = "Raw disk"
@@ -22,9 +23,8 @@ REQUIRES = "devices"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    discard: bool = field(
-        default=False,
-        metadata={"help": "Discard every block before the first run (blkdiscard; flash only)"},
+    discard: bool = option(
+        False, "Discard every block before the first run (blkdiscard; flash only)"
     )
 
 

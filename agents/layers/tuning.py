@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.contracts import Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.model import HostFacts
 from agents.layers import _host_settings as host
+from agents.options import option
 from agents.steps import queues
 
 LABEL = "Tuning"
@@ -41,50 +42,27 @@ MOST = {"nomerges": 2, "rq_affinity": 2}
 class Options:
     """A number that is LEAVE, and an empty word, leave the setting as it is."""
 
-    scheduler: str = field(
-        default="",
-        metadata={
-            "help": "I/O scheduler of every disk below: mq-deadline, kyber, bfq, none; before 5.0 also cfq, noop"
-        },
+    scheduler: str = option(
+        "",
+        "I/O scheduler of every disk below: mq-deadline, kyber, bfq, none; before 5.0 also cfq, noop",
     )
-    nr_requests: int = field(
-        default=LEAVE,
-        metadata={"help": "Requests queued per disk; -1 leaves it", "minimum": LEAVE},
+    nr_requests: int = option(LEAVE, "Requests queued per disk; -1 leaves it", minimum=LEAVE)
+    read_ahead_kb: int = option(
+        LEAVE, "Read-ahead of every disk below, in KiB; -1 leaves it", minimum=LEAVE
     )
-    read_ahead_kb: int = field(
-        default=LEAVE,
-        metadata={
-            "help": "Read-ahead of every disk below, in KiB; -1 leaves it",
-            "minimum": LEAVE,
-        },
+    volume_read_ahead_kb: int = option(
+        LEAVE, "Read-ahead of the volume below (LV, array), in KiB; -1 leaves it", minimum=LEAVE
     )
-    volume_read_ahead_kb: int = field(
-        default=LEAVE,
-        metadata={
-            "help": "Read-ahead of the volume below (LV, array), in KiB; -1 leaves it",
-            "minimum": LEAVE,
-        },
+    nomerges: int = option(
+        LEAVE, "0 merges requests, 1 only simple ones, 2 none; -1 leaves it", minimum=LEAVE
     )
-    nomerges: int = field(
-        default=LEAVE,
-        metadata={
-            "help": "0 merges requests, 1 only simple ones, 2 none; -1 leaves it",
-            "minimum": LEAVE,
-        },
+    rq_affinity: int = option(
+        LEAVE,
+        "Completion on the CPU group (1) or the CPU (2) that submitted; -1 leaves it",
+        minimum=LEAVE,
     )
-    rq_affinity: int = field(
-        default=LEAVE,
-        metadata={
-            "help": "Completion on the CPU group (1) or the CPU (2) that submitted; -1 leaves it",
-            "minimum": LEAVE,
-        },
-    )
-    sysctls: tuple[str, ...] = field(
-        default=(), metadata={"help": "For the whole host: vm.dirty_ratio=5"}
-    )
-    governor: str = field(
-        default="", metadata={"help": "CPU governor for the whole host: performance, powersave, …"}
-    )
+    sysctls: tuple[str, ...] = option((), "For the whole host: vm.dirty_ratio=5")
+    governor: str = option("", "CPU governor for the whole host: performance, powersave, …")
 
     def __post_init__(self) -> None:
         host.parse_sysctls(self.sysctls)

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.contracts import Need, OptionsError, Plan, Step, Target, Use
 from agents.facts.model import HostFacts
 from agents.layers import _zfs
+from agents.options import option
 from agents.steps import scripts
 from agents.steps.common import mount_point
 
@@ -20,21 +21,15 @@ PROVIDES = "mount"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    recordsize: int = field(
-        default=131072,
-        metadata={
-            "help": "Largest block of a file: a power of two",
-            "unit": "B",
-            "minimum": 512,
-            "grain": True,
-        },
+    recordsize: int = option(
+        131072, "Largest block of a file: a power of two", unit="B", minimum=512, grain=True
     )
     compression: str = _zfs.compression()
     sync: str = _zfs.sync()
     logbias: str = _zfs.logbias()
     primarycache: str = _zfs.cached("memory (the ARC)")
     secondarycache: str = _zfs.cached("the cache device (L2ARC)")
-    atime: bool = field(default=False, metadata={"help": "Record access times of files"})
+    atime: bool = option(False, "Record access times of files")
 
     def __post_init__(self) -> None:
         if not _zfs.is_power_of_two(self.recordsize, 512, 1 << 20):

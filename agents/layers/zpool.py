@@ -8,7 +8,7 @@ zpool-create(8), zpoolprops(7), articles 000 and 001.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.contracts import (
     AgentError,
@@ -30,6 +30,7 @@ from agents.facts.model import HostFacts, Zpool
 from agents.facts.zfs import missing_device_message
 from agents.layers import _zfs
 from agents.layers._vdevs import PARITY, Group, device_groups, group_differences, out_of_order
+from agents.options import option
 from agents.steps.common import (
     MIB,
     erase_all,
@@ -60,28 +61,17 @@ LOST = "because it lost a disk and its I/O is suspended: reboot the host, then r
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    layout: str = field(
-        default="stripe",
-        metadata={"help": "Redundancy of the data disks", "choices": ("stripe", "mirror", *PARITY)},
+    layout: str = option(
+        "stripe", "Redundancy of the data disks", choices=("stripe", "mirror", *PARITY)
     )
-    width: int = field(
-        default=0,
-        metadata={
-            "help": "Disks per mirror or raidz; 0: mirrors of 2, one raidz",
-            "minimum": 0,
-        },
+    width: int = option(0, "Disks per mirror or raidz; 0: mirrors of 2, one raidz", minimum=0)
+    ashift: int = option(
+        0, "Sector size as a power of two, 9 to 16; 0: as the disks report", minimum=0
     )
-    ashift: int = field(
-        default=0,
-        metadata={
-            "help": "Sector size as a power of two, 9 to 16; 0: as the disks report",
-            "minimum": 0,
-        },
-    )
-    log_mirror: bool = field(default=False, metadata={"help": "Mirror the two log devices"})
-    special_mirror: bool = field(default=False, metadata={"help": "Special devices as one mirror"})
-    autotrim: bool = field(default=False, metadata={"help": "Discard freed blocks all the time"})
-    autoexpand: bool = field(default=False, metadata={"help": "Grow when the disks have grown"})
+    log_mirror: bool = option(False, "Mirror the two log devices")
+    special_mirror: bool = option(False, "Special devices as one mirror")
+    autotrim: bool = option(False, "Discard freed blocks all the time")
+    autoexpand: bool = option(False, "Grow when the disks have grown")
 
     def __post_init__(self) -> None:
         if self.ashift and not 9 <= self.ashift <= 16:

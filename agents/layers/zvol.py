@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.contracts import Claim, Need, OptionsError, Plan, PlanError, Step, Target, Use
 from agents.facts.graph import Graph
 from agents.facts.model import HostFacts
 from agents.layers import _zfs
 from agents.layers._zfs import MIB, Shape, largest, reservation
+from agents.options import option
 from agents.steps import scripts
 from agents.steps.common import piece_there, settle
 
@@ -22,33 +23,18 @@ PROVIDES = "volume"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    size: int = field(
-        default=0,
-        metadata={"help": "Size; 0: four fifths of the pool", "unit": "B", "minimum": 0},
+    size: int = option(0, "Size; 0: four fifths of the pool", unit="B", minimum=0)
+    volblocksize: int = option(
+        8192, "Block size: a power of two", unit="B", minimum=512, grain=True
     )
-    volblocksize: int = field(
-        default=8192,
-        metadata={
-            "help": "Block size: a power of two",
-            "unit": "B",
-            "minimum": 512,
-            "grain": True,
-        },
-    )
-    sparse: bool = field(
-        default=False, metadata={"help": "Thin provisioned: reserve nothing; the pool may run full"}
-    )
+    sparse: bool = option(False, "Thin provisioned: reserve nothing; the pool may run full")
     compression: str = _zfs.compression()
     sync: str = _zfs.sync()
     logbias: str = _zfs.logbias()
     primarycache: str = _zfs.cached("memory (the ARC)")
     secondarycache: str = _zfs.cached("the cache device (L2ARC)")
-    volmode: str = field(
-        default="default",
-        metadata={
-            "help": "dev: partitions on it stay hidden",
-            "choices": ("default", "full", "dev"),
-        },
+    volmode: str = option(
+        "default", "dev: partitions on it stay hidden", choices=("default", "full", "dev")
     )
 
     def __post_init__(self) -> None:

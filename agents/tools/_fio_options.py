@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agents.contracts import OptionsError, Target
+from agents.options import option
 from agents.outputs import fio_engines
 from agents.outputs import fio_jobfile as jobfile
 
@@ -64,112 +65,64 @@ ROOTS_ENGINES = frozenset({"splice"})
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    rw: str = field(
-        default="randread",
-        metadata={"help": "access pattern", "choices": jobfile.DIRECTIONS},
+    rw: str = option("randread", "access pattern", choices=jobfile.DIRECTIONS)
+    block_size: int = option(4096, "size of one I/O", unit="B", minimum=512)
+    iodepth: int = option(
+        1, "I/Os in flight per job; a synchronous engine ignores it", minimum=1, depth=True
     )
-    block_size: int = field(
-        default=4096, metadata={"help": "size of one I/O", "unit": "B", "minimum": 512}
+    numjobs: int = option(1, "number of parallel jobs", minimum=1, depth=True)
+    ioengine: str = option(
+        "libaio",
+        "how I/O is issued; only engines that read and write the target: "
+        + ", ".join(fio_engines.READ_AND_WRITE),
     )
-    iodepth: int = field(
-        default=1,
-        metadata={
-            "help": "I/Os in flight per job; a synchronous engine ignores it",
-            "minimum": 1,
-            "depth": True,
-        },
+    direct: bool = option(True, "bypass the page cache (O_DIRECT)")
+    size: int = option(
+        1 << 30,
+        "bytes used per job; 0: the whole volume (not on a filesystem)",
+        unit="B",
+        minimum=0,
     )
-    numjobs: int = field(
-        default=1, metadata={"help": "number of parallel jobs", "minimum": 1, "depth": True}
+    runtime_s: int = option(60, "measured time; 0: until size is done", unit="s", minimum=0)
+    time_based: bool = option(True, "repeat until runtime_s is over, instead of stopping at size")
+    ramp_s: int = option(0, "warm-up, not measured", unit="s", minimum=0)
+    rwmixread: int = option(50, "share of reads in a mix", unit="%", minimum=0)
+    percentage_random: int = option(
+        100, "share of random I/Os in a random pattern", unit="%", minimum=0
     )
-    ioengine: str = field(
-        default="libaio",
-        metadata={
-            "help": "how I/O is issued; only engines that read and write the target: "
-            + ", ".join(fio_engines.READ_AND_WRITE)
-        },
+    fsync: int = option(0, "fsync after this many writes; 0: never", minimum=0)
+    fdatasync: int = option(0, "fdatasync after this many writes; 0: never", minimum=0)
+    compressible: int = option(
+        0, "compressibility of the buffers; 0: incompressible", unit="%", minimum=0
     )
-    direct: bool = field(default=True, metadata={"help": "bypass the page cache (O_DIRECT)"})
-    size: int = field(
-        default=1 << 30,
-        metadata={
-            "help": "bytes used per job; 0: the whole volume (not on a filesystem)",
-            "unit": "B",
-            "minimum": 0,
-        },
+    group_reporting: bool = option(
+        False,
+        "let fio sum up its jobs; without it we do, as fio does: rates over the longest job, "
+        "percentiles from merged histograms",
     )
-    runtime_s: int = field(
-        default=60,
-        metadata={"help": "measured time; 0: until size is done", "unit": "s", "minimum": 0},
+    log_avg_msec: int = option(
+        0,
+        "keep logs of rate and latency over time, averaged over this interval; 0: no logs",
+        unit="ms",
+        minimum=0,
     )
-    time_based: bool = field(
-        default=True,
-        metadata={"help": "repeat until runtime_s is over, instead of stopping at size"},
+    log_hist_msec: int = option(
+        0,
+        "keep histograms of completion latency over time, one per interval, for percentiles; 0: none",
+        unit="ms",
+        minimum=0,
     )
-    ramp_s: int = field(
-        default=0, metadata={"help": "warm-up, not measured", "unit": "s", "minimum": 0}
+    extra: tuple[str, ...] = option((), "further fio options, as key=value")
+    job_file: str = option(
+        "",
+        "a job file of your own; it alone counts, but for the options in `override`. "
+        "The target is always ours: filename, directory and the like are refused",
+        multiline=True,
     )
-    rwmixread: int = field(
-        default=50, metadata={"help": "share of reads in a mix", "unit": "%", "minimum": 0}
-    )
-    percentage_random: int = field(
-        default=100,
-        metadata={"help": "share of random I/Os in a random pattern", "unit": "%", "minimum": 0},
-    )
-    fsync: int = field(
-        default=0, metadata={"help": "fsync after this many writes; 0: never", "minimum": 0}
-    )
-    fdatasync: int = field(
-        default=0, metadata={"help": "fdatasync after this many writes; 0: never", "minimum": 0}
-    )
-    compressible: int = field(
-        default=0,
-        metadata={
-            "help": "compressibility of the buffers; 0: incompressible",
-            "unit": "%",
-            "minimum": 0,
-        },
-    )
-    group_reporting: bool = field(
-        default=False,
-        metadata={
-            "help": "let fio sum up its jobs; without it we do, as fio does: rates over the longest job, "
-            "percentiles from merged histograms"
-        },
-    )
-    log_avg_msec: int = field(
-        default=0,
-        metadata={
-            "help": "keep logs of rate and latency over time, averaged over this interval; 0: no logs",
-            "unit": "ms",
-            "minimum": 0,
-        },
-    )
-    log_hist_msec: int = field(
-        default=0,
-        metadata={
-            "help": "keep histograms of completion latency over time, one per interval, for percentiles; 0: none",
-            "unit": "ms",
-            "minimum": 0,
-        },
-    )
-    extra: tuple[str, ...] = field(
-        default=(), metadata={"help": "further fio options, as key=value"}
-    )
-    job_file: str = field(
-        default="",
-        metadata={
-            "multiline": True,
-            "help": "a job file of your own; it alone counts, but for the options in `override`. "
-            "The target is always ours: filename, directory and the like are refused",
-        },
-    )
-    override: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "help": "options above that override the job file, so that they can be swept: "
-            + ", ".join(OVERRIDABLE)
-        },
+    override: tuple[str, ...] = option(
+        (),
+        "options above that override the job file, so that they can be swept: "
+        + ", ".join(OVERRIDABLE),
     )
 
     def __post_init__(self) -> None:

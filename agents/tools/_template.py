@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agents.command_forms import PATH
 from agents.contracts import Job, Metric, Need, OptionsError, ParseError, Target, Unit
+from agents.options import option
 
 LABEL = "sync"
 NEEDS = (Need("sync", {"debian": "coreutils", "rhel": "coreutils"}),)
@@ -30,8 +31,8 @@ SCRIPTS = {SCRIPT: (r"\d+", PATH)}
 @dataclass(frozen=True, slots=True)
 class Options:
     # choices and minimum are checked by agents/options.py; with the unit they are shown in the form. A field that
-    # makes the outstanding I/Os has "depth": True: a sweep over it is a curve.
-    repeats: int = field(default=1, metadata={"help": "how often to sync", "minimum": 1})
+    # makes the outstanding I/Os has depth=True: a sweep over it is a curve.
+    repeats: int = option(1, "how often to sync", minimum=1)
 
     def __post_init__(self) -> None:
         # only what depends on several fields, or on a value's form, belongs here

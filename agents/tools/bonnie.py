@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 from agents.command_forms import PATH
@@ -25,6 +25,7 @@ from agents.contracts import (
     Timing,
     Window,
 )
+from agents.options import option
 from agents.outputs import bonnie_model as model
 from agents.outputs import bonnie_runs as runs
 from agents.tools import _scripts
@@ -64,48 +65,29 @@ SCRIPTS = {SCRIPT: (PATH, r"[A-Za-z0-9_.:-]+", rf"-[a-zA-Z]|bl\d+|\d+(?::\d+)*|{
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    size: int = field(
-        default=16 << 30,
-        metadata={
-            "help": "of the file; twice the host's RAM at least, or it refuses; 0: only small files",
-            "unit": "B",
-            "minimum": 0,
-        },
+    size: int = option(
+        16 << 30,
+        "of the file; twice the host's RAM at least, or it refuses; 0: only small files",
+        unit="B",
+        minimum=0,
     )
-    ram: int = field(
-        default=0,
-        metadata={
-            "help": "RAM size that it assumes; 0: the host's. A smaller value measures the page cache",
-            "unit": "B",
-            "minimum": 0,
-        },
+    ram: int = option(
+        0,
+        "RAM size that it assumes; 0: the host's. A smaller value measures the page cache",
+        unit="B",
+        minimum=0,
     )
-    chunk_size: int = field(
-        default=8192,
-        metadata={"help": "of each read and write, a power of 2", "unit": "B", "minimum": 256},
-    )
-    files: int = field(
-        default=16, metadata={"help": "small files, in units of 1024; 0: none", "minimum": 0}
-    )
-    file_max: int = field(
-        default=0, metadata={"help": "largest of the small files", "unit": "B", "minimum": 0}
-    )
-    file_min: int = field(
-        default=0, metadata={"help": "smallest of the small files", "unit": "B", "minimum": 0}
-    )
-    directories: int = field(
-        default=1, metadata={"help": "over which the small files are spread", "minimum": 1}
-    )
-    fast: bool = field(default=False, metadata={"help": "-f: without the tests per character"})
-    direct: bool = field(default=False, metadata={"help": "-D: bypass the page cache (O_DIRECT)"})
-    sync: bool = field(
-        default=False, metadata={"help": "-b: no write buffering, fsync after each small file"}
-    )
-    user: str = field(
-        default="",
-        metadata={
-            "help": "-u: user to whom root changes for it, by name or UID, or user:group; empty: as for other tools"
-        },
+    chunk_size: int = option(8192, "of each read and write, a power of 2", unit="B", minimum=256)
+    files: int = option(16, "small files, in units of 1024; 0: none", minimum=0)
+    file_max: int = option(0, "largest of the small files", unit="B", minimum=0)
+    file_min: int = option(0, "smallest of the small files", unit="B", minimum=0)
+    directories: int = option(1, "over which the small files are spread", minimum=1)
+    fast: bool = option(False, "-f: without the tests per character")
+    direct: bool = option(False, "-D: bypass the page cache (O_DIRECT)")
+    sync: bool = option(False, "-b: no write buffering, fsync after each small file")
+    user: str = option(
+        "",
+        "-u: user to whom root changes for it, by name or UID, or user:group; empty: as for other tools",
     )
 
     def __post_init__(self) -> None:

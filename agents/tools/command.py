@@ -9,10 +9,11 @@ guard's look at the devices and paths that it names, BenchLab does not understan
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.contracts import Access, AgentError, Job, Metric, Need, OptionsError, ParseError, Target
 from agents.jobs.spool import check_file_name
+from agents.options import option
 from agents.texts import extraction, extraction_sandbox
 
 LABEL = "command"
@@ -32,49 +33,30 @@ EXAMPLE_EXTRACT = ("runtime [s] = regex: copied, ([0-9.e-]+) s",)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    command: str = field(
-        default=EXAMPLE,
-        metadata={
-            "multiline": True,
-            "help": "a POSIX sh script. It is your own code, and BenchLab does not know what it does. It begins in an "
-            "empty directory; $BENCHLAB_MOUNT is the layout's directory or $BENCHLAB_VOLUME its device (the other one "
-            "is not set), $BENCHLAB_SIZE its bytes, $BENCHLAB_OUTSTANDING and $BENCHLAB_PARAMETER are the options "
-            "below",
-        },
+    command: str = option(
+        EXAMPLE,
+        "a POSIX sh script. It is your own code, and BenchLab does not know what it does. It begins in an "
+        "empty directory; $BENCHLAB_MOUNT is the layout's directory or $BENCHLAB_VOLUME its device (the other one "
+        "is not set), $BENCHLAB_SIZE its bytes, $BENCHLAB_OUTSTANDING and $BENCHLAB_PARAMETER are the options "
+        "below",
+        multiline=True,
     )
-    why_root: str = field(
-        default="",
-        metadata={
-            "help": "reason why root must run it, which the plan shows; empty: it runs as a user of its own, who may "
-            "open the layout's directory or device and else what every user of the host may"
-        },
+    why_root: str = option(
+        "",
+        "reason why root must run it, which the plan shows; empty: it runs as a user of its own, who may "
+        "open the layout's directory or device and else what every user of the host may",
     )
-    extract: tuple[str, ...] = field(
-        default=EXAMPLE_EXTRACT,
-        metadata={
-            "multiline": True,
-            "help": f"the figures to read, each as {extraction.FORM}; try them below",
-        },
+    extract: tuple[str, ...] = option(
+        EXAMPLE_EXTRACT,
+        f"the figures to read, each as {extraction.FORM}; try them below",
+        multiline=True,
     )
-    outputs: tuple[str, ...] = field(
-        default=(), metadata={"help": "output files that it leaves in its working directory"}
-    )
-    outstanding: int = field(
-        default=0, metadata={"help": "outstanding I/Os that it keeps; 0: unknown", "minimum": 0}
-    )
-    parameter: str = field(
-        default="", metadata={"help": "a parameter of the script that can be swept"}
-    )
-    seconds: int = field(
-        default=60, metadata={"help": "expected duration", "unit": "s", "minimum": 1}
-    )
-    timeout_s: int = field(
-        default=3600, metadata={"help": "it is stopped after this time", "unit": "s", "minimum": 1}
-    )
-    writes: int = field(
-        default=0,
-        metadata={"help": "the most that it writes; 0: unknown", "unit": "B", "minimum": 0},
-    )
+    outputs: tuple[str, ...] = option((), "output files that it leaves in its working directory")
+    outstanding: int = option(0, "outstanding I/Os that it keeps; 0: unknown", minimum=0)
+    parameter: str = option("", "a parameter of the script that can be swept")
+    seconds: int = option(60, "expected duration", unit="s", minimum=1)
+    timeout_s: int = option(3600, "it is stopped after this time", unit="s", minimum=1)
+    writes: int = option(0, "the most that it writes; 0: unknown", unit="B", minimum=0)
 
     def __post_init__(self) -> None:
         if not self.command.strip():

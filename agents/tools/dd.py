@@ -11,7 +11,7 @@ fsync, sync), BusyBox direct and fullblock alone, and older ones none. So the ho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agents.command_forms import PATH
 from agents.contracts import (
@@ -26,6 +26,7 @@ from agents.contracts import (
     Timing,
     Window,
 )
+from agents.options import option
 from agents.outputs import dd_output
 from agents.tools import _scripts
 from agents.tools._output import lines_of
@@ -73,37 +74,20 @@ SCRIPTS = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    direction: str = field(
-        default="write", metadata={"help": "write or read", "choices": ("write", "read")}
+    direction: str = option("write", "write or read", choices=("write", "read"))
+    block_size: int = option(1 << 20, "bs; 0: use ibs and obs", unit="B", minimum=0)
+    ibs: int = option(0, "block read; 0: 512, dd's default", unit="B", minimum=0)
+    obs: int = option(0, "block written; 0: 512, dd's default", unit="B", minimum=0)
+    count: int = option(1024, "blocks to read", minimum=1)
+    source: str = option(
+        "zero",
+        "what is written; a layer that compresses swallows zeros, and random data comes no faster "
+        "than the kernel makes it (some hundred MB/s)",
+        choices=tuple(SOURCES),
     )
-    block_size: int = field(
-        default=1 << 20,
-        metadata={"help": "bs; 0: use ibs and obs", "unit": "B", "minimum": 0},
-    )
-    ibs: int = field(
-        default=0,
-        metadata={"help": "block read; 0: 512, dd's default", "unit": "B", "minimum": 0},
-    )
-    obs: int = field(
-        default=0,
-        metadata={"help": "block written; 0: 512, dd's default", "unit": "B", "minimum": 0},
-    )
-    count: int = field(default=1024, metadata={"help": "blocks to read", "minimum": 1})
-    source: str = field(
-        default="zero",
-        metadata={
-            "help": "what is written; a layer that compresses swallows zeros, and random data comes no faster "
-            "than the kernel makes it (some hundred MB/s)",
-            "choices": tuple(SOURCES),
-        },
-    )
-    iflag: tuple[str, ...] = field(
-        default=(), metadata={"help": "reading: " + ", ".join(sorted(FLAGS))}
-    )
-    oflag: tuple[str, ...] = field(
-        default=(), metadata={"help": "writing: " + ", ".join(sorted(FLAGS))}
-    )
-    conv: tuple[str, ...] = field(default=(), metadata={"help": ", ".join(sorted(CONVERSIONS))})
+    iflag: tuple[str, ...] = option((), "reading: " + ", ".join(sorted(FLAGS)))
+    oflag: tuple[str, ...] = option((), "writing: " + ", ".join(sorted(FLAGS)))
+    conv: tuple[str, ...] = option((), ", ".join(sorted(CONVERSIONS)))
 
     def __post_init__(self) -> None:
         if self.block_size and (self.ibs or self.obs):

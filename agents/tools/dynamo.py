@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.contracts import (
     Access,
@@ -34,6 +34,7 @@ from agents.dynamo.transcript import STARTED
 from agents.dynamo.wire import DynamoError
 from agents.jobs.windows import after_ramp
 from agents.layers.reported import NOTE
+from agents.options import option
 
 LABEL = "IOmeter (dynamo)"
 NEEDS = (
@@ -78,82 +79,46 @@ MOST_UPDATES = 3600
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    block_size: int = field(
-        default=8192, metadata={"help": "size of one I/O", "unit": "B", "minimum": 512}
+    block_size: int = option(8192, "size of one I/O", unit="B", minimum=512)
+    read_percent: int = option(50, "share of reads", unit="%", minimum=0)
+    random_percent: int = option(
+        50, "share of random I/Os; the others are sequential", unit="%", minimum=0
     )
-    read_percent: int = field(
-        default=50, metadata={"help": "share of reads", "unit": "%", "minimum": 0}
+    access: tuple[str, ...] = option(
+        (),
+        "lines of an access specification, as in an .icf file, instead of the three above: "
+        "size,% of size,% reads,% random,delay,burst,align,reply; the shares add up to 100, delay and reply are 0",
     )
-    random_percent: int = field(
-        default=50,
-        metadata={
-            "help": "share of random I/Os; the others are sequential",
-            "unit": "%",
-            "minimum": 0,
-        },
+    outstanding_ios: int = option(1, "I/Os in flight per worker and target", minimum=1, depth=True)
+    workers: int = option(1, "threads that do I/O", minimum=1, depth=True)
+    targets: int = option(1, "files, or slices of a raw volume", minimum=1)
+    own_targets: bool = option(
+        False, "this many for each worker, instead of all shared by all workers"
     )
-    access: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "help": "lines of an access specification, as in an .icf file, instead of the three above: "
-            "size,% of size,% reads,% random,delay,burst,align,reply; the shares add up to 100, delay and reply are 0"
-        },
+    size: int = option(
+        1 << 30,
+        "bytes of each target; 0: the whole volume (not on a filesystem)",
+        unit="B",
+        minimum=0,
     )
-    outstanding_ios: int = field(
-        default=1,
-        metadata={"help": "I/Os in flight per worker and target", "minimum": 1, "depth": True},
+    ramp_s: int = option(30, "warm-up, not measured", unit="s", minimum=0)
+    runtime_s: int = option(60, "measured time", unit="s", minimum=1)
+    data_pattern: int = option(
+        1,
+        "what is written: 0 repeats one random byte in each I/O, which compresses to almost nothing; "
+        "1 is random data. IOmeter's full random (2) is broken in dynamo on Linux",
+        choices=(0, 1),
     )
-    workers: int = field(
-        default=1, metadata={"help": "threads that do I/O", "minimum": 1, "depth": True}
+    seed: int = option(
+        1, "of the random offsets; runs with the same seed use the same offsets", minimum=0
     )
-    targets: int = field(
-        default=1, metadata={"help": "files, or slices of a raw volume", "minimum": 1}
+    keep_files: bool = option(
+        True, "keep the files, so that the next run on this layout does not create them again"
     )
-    own_targets: bool = field(
-        default=False,
-        metadata={"help": "this many for each worker, instead of all shared by all workers"},
-    )
-    size: int = field(
-        default=1 << 30,
-        metadata={
-            "help": "bytes of each target; 0: the whole volume (not on a filesystem)",
-            "unit": "B",
-            "minimum": 0,
-        },
-    )
-    ramp_s: int = field(
-        default=30, metadata={"help": "warm-up, not measured", "unit": "s", "minimum": 0}
-    )
-    runtime_s: int = field(
-        default=60, metadata={"help": "measured time", "unit": "s", "minimum": 1}
-    )
-    data_pattern: int = field(
-        default=1,
-        metadata={
-            "help": "what is written: 0 repeats one random byte in each I/O, which compresses to almost nothing; "
-            "1 is random data. IOmeter's full random (2) is broken in dynamo on Linux",
-            "choices": (0, 1),
-        },
-    )
-    seed: int = field(
-        default=1,
-        metadata={
-            "help": "of the random offsets; runs with the same seed use the same offsets",
-            "minimum": 0,
-        },
-    )
-    keep_files: bool = field(
-        default=True,
-        metadata={
-            "help": "keep the files, so that the next run on this layout does not create them again"
-        },
-    )
-    binary: str = field(
-        default=DEFAULT,
-        metadata={
-            "help": "dynamo 1.1.0 on the host: its path, or dynamo if it is on the PATH; or sha256:… of one that was "
-            "uploaded (page IOmeter's dynamo), which is copied to the host"
-        },
+    binary: str = option(
+        DEFAULT,
+        "dynamo 1.1.0 on the host: its path, or dynamo if it is on the PATH; or sha256:… of one that was "
+        "uploaded (page IOmeter's dynamo), which is copied to the host",
     )
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agents.command_forms import PATH
 from agents.contracts import (
@@ -24,6 +24,7 @@ from agents.contracts import (
     Timing,
     Window,
 )
+from agents.options import option
 from agents.outputs import pg_test_fsync_text as text
 from agents.tools import _scripts
 from agents.tools._output import lines_of
@@ -75,16 +76,11 @@ SCRIPTS = {SCRIPT: (PATH, r"\d+", rf"{PATH}|{PROGRAM}", PATH)}
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    seconds: int = field(
-        default=5,
-        metadata={"help": "length of each of its 17 tests", "unit": "s", "minimum": 1},
-    )
-    program: str = field(
-        default="",
-        metadata={
-            "help": "path of the pg_test_fsync to run; empty: the newest in PATH and where packages put "
-            "PostgreSQL"
-        },
+    seconds: int = option(5, "length of each of its 17 tests", unit="s", minimum=1)
+    program: str = option(
+        "",
+        "path of the pg_test_fsync to run; empty: the newest in PATH and where packages put "
+        "PostgreSQL",
     )
 
     def __post_init__(self) -> None:

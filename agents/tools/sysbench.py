@@ -11,7 +11,7 @@ What sysbench 1.0.20 does: it writes zeros, which a layer that compresses swallo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from agents.command_forms import PATH
 from agents.contracts import (
@@ -26,6 +26,7 @@ from agents.contracts import (
     Timing,
     Window,
 )
+from agents.options import option
 from agents.outputs import sysbench_text as text
 from agents.tools import _scripts
 from agents.tools._output import lines_of
@@ -62,76 +63,39 @@ SCRIPTS = {SCRIPT: (PATH, "prepare|new", r"--[a-z-]+=[a-z0-9.]+")}
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    mode: str = field(
-        default="rndrw",
-        metadata={
-            "help": "seqwr makes its files, seqrewr writes into what is there, rndrw mixes by rw_ratio",
-            "choices": tuple(text.MODES),
-        },
+    mode: str = option(
+        "rndrw",
+        "seqwr makes its files, seqrewr writes into what is there, rndrw mixes by rw_ratio",
+        choices=tuple(text.MODES),
     )
-    block_size: int = field(
-        default=16384, metadata={"help": "of each read and write", "unit": "B", "minimum": 512}
+    block_size: int = option(16384, "of each read and write", unit="B", minimum=512)
+    size: int = option(
+        2 << 30, "of all files together; what is written is zeros", unit="B", minimum=512
     )
-    size: int = field(
-        default=2 << 30,
-        metadata={
-            "help": "of all files together; what is written is zeros",
-            "unit": "B",
-            "minimum": 512,
-        },
+    files: int = option(128, "over which the size is spread", minimum=1)
+    threads: int = option(1, "each makes one request at a time", minimum=1, depth=True)
+    io_mode: str = option(
+        "sync",
+        "async: libaio; its latencies are submission times, reported as event.*",
+        choices=tuple(text.IO_MODES),
     )
-    files: int = field(
-        default=128, metadata={"help": "over which the size is spread", "minimum": 1}
+    async_backlog: int = option(128, "async: queued requests per thread", minimum=1, depth=True)
+    extra_flags: str = option(
+        "none",
+        "how files are opened; direct: bypass the page cache",
+        choices=("none", "direct", "sync", "dsync"),
     )
-    threads: int = field(
-        default=1,
-        metadata={"help": "each makes one request at a time", "minimum": 1, "depth": True},
+    rw_ratio: float = option(1.5, "rndrw: reads for each write", minimum=0)
+    fsync_freq: int = option(
+        100, "fsync of every file after this many requests; 0: none", minimum=0
     )
-    io_mode: str = field(
-        default="sync",
-        metadata={
-            "help": "async: libaio; its latencies are submission times, reported as event.*",
-            "choices": tuple(text.IO_MODES),
-        },
-    )
-    async_backlog: int = field(
-        default=128,
-        metadata={"help": "async: queued requests per thread", "minimum": 1, "depth": True},
-    )
-    extra_flags: str = field(
-        default="none",
-        metadata={
-            "help": "how files are opened; direct: bypass the page cache",
-            "choices": ("none", "direct", "sync", "dsync"),
-        },
-    )
-    rw_ratio: float = field(
-        default=1.5, metadata={"help": "rndrw: reads for each write", "minimum": 0}
-    )
-    fsync_freq: int = field(
-        default=100,
-        metadata={"help": "fsync of every file after this many requests; 0: none", "minimum": 0},
-    )
-    fsync_all: bool = field(default=False, metadata={"help": "fsync after each write"})
-    fsync_end: bool = field(default=True, metadata={"help": "fsync at the end"})
-    fsync_mode: str = field(
-        default="fsync",
-        metadata={"help": "system call used for that", "choices": ("fsync", "fdatasync")},
-    )
-    time_s: int = field(
-        default=30,
-        metadata={"help": "time limit; 0: until the events are done", "unit": "s", "minimum": 0},
-    )
-    events: int = field(
-        default=0, metadata={"help": "request limit; 0: until the time is over", "minimum": 0}
-    )
-    report_interval: int = field(
-        default=1,
-        metadata={
-            "help": "interval of the figures over time; 0: none",
-            "unit": "s",
-            "minimum": 0,
-        },
+    fsync_all: bool = option(False, "fsync after each write")
+    fsync_end: bool = option(True, "fsync at the end")
+    fsync_mode: str = option("fsync", "system call used for that", choices=("fsync", "fdatasync"))
+    time_s: int = option(30, "time limit; 0: until the events are done", unit="s", minimum=0)
+    events: int = option(0, "request limit; 0: until the time is over", minimum=0)
+    report_interval: int = option(
+        1, "interval of the figures over time; 0: none", unit="s", minimum=0
     )
 
     def __post_init__(self) -> None:
