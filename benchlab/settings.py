@@ -65,14 +65,14 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "benchlab.web.observing.observe_requests",
-    "benchlab.web.proxies.ProxyHeadersMiddleware",
+    "benchlab.web.middleware.observe_requests",
+    "benchlab.web.middleware.ProxyHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "benchlab.web.static_files.serve_static_files",
-    "benchlab.web.compression.CompressionMiddleware",
+    "benchlab.web.middleware.serve_static_files",
+    "benchlab.web.middleware.CompressionMiddleware",
     "csp.middleware.CSPMiddleware",
-    "benchlab.web.attachments.AttachmentSandboxMiddleware",
-    "benchlab.web.caching.PrivateCacheMiddleware",
+    "benchlab.web.middleware.AttachmentSandboxMiddleware",
+    "benchlab.web.middleware.PrivateCacheMiddleware",
     "benchlab.web.throttling.RateLimitMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -86,7 +86,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "benchlab.lifecycle.middleware.DeletedRowMiddleware",
-    "benchlab.web.conflicts.ConflictMiddleware",
+    "benchlab.web.errors.ConflictMiddleware",
 ]
 
 ROOT_URLCONF = "benchlab.urls"
@@ -104,7 +104,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "benchlab.team.context.may",
-                "benchlab.pages.campaigns.top_bar.top_bar",
+                "benchlab.pages.campaigns.attention.top_bar",
             ],
             "builtins": ["benchlab.charts.templatetags.si", "benchlab.web.product_tags"],
         },
@@ -199,7 +199,7 @@ AUTH_PASSWORD_VALIDATORS = [
     for name, options in _VALIDATORS.items()
 ]
 AUTH_PASSWORD_VALIDATORS.append(
-    {"NAME": "benchlab.pages.team.passwords.TokenEndingValidator", "OPTIONS": {}}
+    {"NAME": "benchlab.pages.team.accounts.TokenEndingValidator", "OPTIONS": {}}
 )
 PASSWORD_RESET_TIMEOUT = 24 * 3600
 # Accounts: allauth's pages in our look (templates/account, mfa, usersessions), by invitation only (benchlab/team).
@@ -215,8 +215,8 @@ ACCOUNT_EMAIL_SUBJECT_PREFIX = "[BenchLab] "
 ACCOUNT_SESSION_REMEMBER = None
 ACCOUNT_LOGOUT_REDIRECT_URL = "login"
 ACCOUNT_FORMS = {
-    "change_password": "benchlab.pages.team.passwords.ChangePassword",
-    "set_password": "benchlab.pages.team.passwords.SetPassword",
+    "change_password": "benchlab.pages.team.accounts.ChangePassword",
+    "set_password": "benchlab.pages.team.accounts.SetPassword",
 }
 ACCOUNT_RATE_LIMITS = {
     "login": "60/m/ip",

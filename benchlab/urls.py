@@ -20,9 +20,9 @@ urlpatterns = [
     # / and /campaigns/, /workloads/
     path("", include("benchlab.pages.campaigns.urls")),
     path("hosts/", include("benchlab.pages.hosts.urls")),
-    path("topologies/", include("benchlab.pages.topologies.urls")),
-    path("runs/", include("benchlab.pages.runs.urls")),
-    path("search/", include("benchlab.pages.search.urls")),
+    path("topologies/", include("benchlab.pages.topologies.views")),
+    path("runs/", include("benchlab.pages.runs.views")),
+    path("search/", include("benchlab.pages.search")),
     # /runs/, /compare/
     path("", include("benchlab.charts.urls")),
     # /findings/
@@ -36,7 +36,7 @@ urlpatterns = [
     # before the documents: it is none
     path("docs/look/", include("benchlab.pages.look")),
     # /docs/
-    path("", include("benchlab.pages.documents.urls")),
+    path("", include("benchlab.pages.documents")),
     path("audit/", include("benchlab.pages.audit")),
     # /talk/, /views/, /shares/, /activity/, /s/
     path("", include("benchlab.sharing.urls")),

@@ -14,7 +14,7 @@ import pytest
 from django.core.management import call_command
 from django.test import override_settings
 
-from benchlab.pages.documents import views
+from benchlab.pages import documents
 
 STORAGE = "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"
 
@@ -37,7 +37,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.fixture
 def hashed_files(collected: dict[str, Any]) -> Iterator[Path]:
     """Where they lie."""
-    views.load_document.cache_clear()
+    documents.load_document.cache_clear()
     with override_settings(**collected):
         yield collected["STATIC_ROOT"]
-    views.load_document.cache_clear()
+    documents.load_document.cache_clear()

@@ -10,8 +10,8 @@ from django.test import Client, RequestFactory
 
 from benchlab.team import tokens
 from benchlab.team.roles import Role
-from benchlab.web import static_files
-from benchlab.web.compression import CompressionMiddleware
+from benchlab.web import middleware
+from benchlab.web.middleware import CompressionMiddleware
 
 GZIP = {"Accept-Encoding": "gzip"}
 LONG = b"0123456789" * 100
@@ -57,7 +57,7 @@ def test_static_files_are_collected_once_for_what_they_are(settings, tmp_path):
         **settings.STORAGES,
         "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
     }
-    assert static_files.collect_static_files() is True
+    assert middleware.collect_static_files() is True
     names = {path.name for path in tmp_path.iterdir()}
     assert any(name.startswith("benchlab.") and name.endswith(".css.gz") for name in names)
-    assert static_files.collect_static_files() is False
+    assert middleware.collect_static_files() is False

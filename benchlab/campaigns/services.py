@@ -21,7 +21,7 @@ from benchlab.team.models import Team, has_role
 from benchlab.team.roles import Role
 from benchlab.topologies import moments
 from benchlab.topologies.models import Topology
-from benchlab.web.free_names import free_name
+from benchlab.web.texts import free_name
 
 Person = AbstractBaseUser | AnonymousUser
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from benchlab.analysis.latency_bins import Bins, cell_edge, count_cells
 from benchlab.runs.models import Attempt, Histogram, Measurement
-from benchlab.web.spreadsheets import csv_lines
+from benchlab.web.texts import csv_lines
 from benchlab.web.units import format_share, si
 
 DIRECTION_WORDS = {

@@ -26,7 +26,7 @@ from benchlab.charts.line_analysis import (
 )
 from benchlab.charts.queries import BASE_METRICS, Group, Sample, are_unlike, line_labels
 from benchlab.charts.sampled_tracks import Track, mean_across_gaps, request_weights
-from benchlab.web.spreadsheets import csv_lines
+from benchlab.web.texts import csv_lines
 
 PANEL_TITLES = {
     **DEVICE_PANELS,

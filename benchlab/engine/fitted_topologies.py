@@ -23,7 +23,7 @@ from benchlab.runs.models import Layout, installation_tag
 from benchlab.topologies import host_shapes
 from benchlab.topologies.models import Topology
 from benchlab.topologies.services import checked_stack, create_topology
-from benchlab.web.free_names import free_name
+from benchlab.web.texts import free_name
 
 
 @dataclass(frozen=True, slots=True)

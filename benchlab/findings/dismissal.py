@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from benchlab.findings.models import MOST_NOTE, Dismissible
 from benchlab.runs import events
-from benchlab.web.written_text import clean_text
+from benchlab.web.texts import clean_text
 
 
 class AlreadyDecided(ValidationError):

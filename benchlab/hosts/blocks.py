@@ -11,7 +11,7 @@ from enum import StrEnum
 from agents.facts.graph import Graph, has_layout_name
 from agents.facts.model import BlockDevice, HostFacts
 from agents.uuids import is_uuid_of
-from benchlab.web.natural import natural_key
+from benchlab.web.texts import natural_key
 
 # Everything that a BenchLab makes begins with bl, its installation's tag (older ones: none) and the layout's number.
 NAME = re.compile(r"bl(?:[a-z]{3})?\d+(?![0-9A-Za-z])")

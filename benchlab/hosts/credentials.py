@@ -13,7 +13,7 @@ from benchlab import vault
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Credential
 from benchlab.team.models import Team
-from benchlab.web.free_names import free_name
+from benchlab.web.texts import free_name
 
 
 def make_credential(team: Team, name: str) -> Credential:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchlab.hosts.models import Device
-from benchlab.web.natural import natural_key
+from benchlab.web.texts import natural_key
 from benchlab.web.units import format_size
 
 FAST_ROLES = ("ssd", "nvme")

@@ -28,7 +28,7 @@ from benchlab.hosts import discovery, ssh_access
 from benchlab.hosts.errors import HostsError
 from benchlab.hosts.models import Host, HostTask
 from benchlab.web import request_slots
-from benchlab.web.row_ids import parse_row_id
+from benchlab.web.texts import parse_row_id
 from benchlab.workers import beats, messages
 from benchlab.workers.lease import Lock, lease
 

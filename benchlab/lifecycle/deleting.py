@@ -20,7 +20,7 @@ from benchlab.lifecycle.managed_kinds import MANAGED_KINDS, Refused, Use, manage
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.runs.states import LayoutPhase
 from benchlab.topologies import plan_view
-from benchlab.web.free_names import free_name
+from benchlab.web.texts import free_name
 
 Person = AbstractBaseUser | AnonymousUser
 # of what stands in the way

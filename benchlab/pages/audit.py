@@ -19,8 +19,8 @@ from benchlab.audit.models import Entry, EntryQuerySet
 from benchlab.charts.downloads import csv_response
 from benchlab.web import lists
 from benchlab.web.filters import StrictChoiceFilter
-from benchlab.web.pages import BoundedPaginator
-from benchlab.web.spreadsheets import csv_lines
+from benchlab.web.lists import BoundedPaginator
+from benchlab.web.texts import csv_lines
 
 PER_PAGE = 100
 # By the word that the list's address has for each column. All that sorts has an index (audit/models.py).

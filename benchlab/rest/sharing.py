@@ -25,7 +25,7 @@ from benchlab.sharing.models import (
 from benchlab.team.models import Team
 from benchlab.team.services import owning_team, requesting_user
 from benchlab.web.api import Problem, ReadOnlyViewSet, errors_by_field
-from benchlab.web.written_text import MAX_TEXT_LENGTH
+from benchlab.web.texts import MAX_TEXT_LENGTH
 
 
 class About(serializers.Serializer[Any]):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from django.urls import include, path, re_path
 from rest_framework.routers import DefaultRouter
 
-from benchlab.pages.team import views as team_views
+from benchlab.pages.team import accounts as team_views
 from benchlab.rest import (
     audit,
     campaigns,

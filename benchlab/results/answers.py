@@ -23,7 +23,7 @@ from benchlab.results.query_language import QueryError
 from benchlab.results.reading import gather_parts
 from benchlab.results.streaming import Busy, ThreadedStream
 from benchlab.team import current_roles
-from benchlab.web.spreadsheets import csv_cell
+from benchlab.web.texts import csv_cell
 
 # bytes
 PART_BYTES = 256 << 10

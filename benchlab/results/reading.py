@@ -28,7 +28,7 @@ from benchlab.results.query_language import (
 from benchlab.results.sql_conditions import trusted_sql
 from benchlab.runs.models import Attempt
 from benchlab.web.filters import MAX_LISTED_WORDS, unknown_word_message
-from benchlab.web.row_ids import parse_row_id
+from benchlab.web.texts import parse_row_id
 
 # Words that BenchLab knows; imported results have others, which only the rows tell.
 KNOWN_WORDS: Mapping[str, Callable[[], Iterable[str]]] = {

@@ -15,7 +15,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 from benchlab.results.columns import METRIC, Column, Kind
 from benchlab.results.query_language import TableQuery
 from benchlab.results.sql_conditions import condition_sql, sort_expression, trusted_sql
-from benchlab.web.spreadsheets import FORMULA_STARTS
+from benchlab.web.texts import FORMULA_STARTS
 
 ATTEMPTS_FROM = """
 FROM runs_attempt a JOIN campaigns_run r ON r.id = a.run_id JOIN campaigns_campaign c ON c.id = r.campaign_id

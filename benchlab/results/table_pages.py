@@ -20,7 +20,7 @@ from benchlab.results.columns import METRIC, Kind
 from benchlab.results.query_language import MAX_BIGINT, QueryError, TableQuery
 from benchlab.results.reading import fetch_rows
 from benchlab.results.sql_conditions import sort_expression, trusted_sql
-from benchlab.web import natural
+from benchlab.web import texts
 
 # attempts
 MAX_SORTED_AT_ONCE = 5_000
@@ -41,7 +41,7 @@ NAME_ORDERS = {
     **{
         f"{noun}{suffix}": (
             table,
-            natural.natural_sql("k.name") if not suffix else "k.id",
+            texts.natural_sql("k.name") if not suffix else "k.id",
             f"r.{noun}_id",
         )
         for noun, table in (
@@ -156,7 +156,7 @@ def _sort_all(
     column, down = query.order[0]
     key = sort_expression(column)
     if column.kind in (Kind.TEXT, Kind.NAME, Kind.JSON, Kind.PARAM):
-        key = trusted_sql(natural.natural_sql(column.sql))
+        key = trusted_sql(texts.natural_sql(column.sql))
     sign, direction = trusted_sql("<" if down else ">"), trusted_sql("DESC" if down else "ASC")
     after: Composable = trusted_sql("true")
     if place and place.has_value:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of campaigns that this process has heard of, and since when an answer about one includes all of them.
 
-A web process with open pages is subscribed to the changes of all campaigns (benchlab/pages/campaigns/event_stream.py).
+A web process with open pages is subscribed to the changes of all campaigns (benchlab/pages/campaigns/live.py).
 What it made of a campaign after the last change that it heard of is what it would make now. While it does not listen,
 nothing that was made before is known to be still so.
 """

@@ -21,7 +21,7 @@ from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 from benchlab.sharing import targets
 from benchlab.sharing.models import Comment, Event, Kind
-from benchlab.web.pages import MAX_ROWS, BoundedPaginator
+from benchlab.web.lists import MAX_ROWS, BoundedPaginator
 
 Person = AbstractBaseUser | AnonymousUser
 # Actions of pages and of the API (benchlab/audit/middleware.py) -> the words before their subject.

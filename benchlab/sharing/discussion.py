@@ -18,7 +18,7 @@ from benchlab.sharing.models import COLOURS, Comment, Kind, Note, Star, Tag, Tag
 from benchlab.team.models import Team, has_role
 from benchlab.team.roles import Role
 from benchlab.web.filters import unknown_word_message
-from benchlab.web.written_text import clean_text
+from benchlab.web.texts import clean_text
 
 SPACES = re.compile(r"\s+")
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.team.models import OwnedQuerySet, Team
 from benchlab.topologies.models import Topology
-from benchlab.web.written_text import MAX_TEXT_LENGTH
+from benchlab.web.texts import MAX_TEXT_LENGTH
 
 # As many as the palette has (benchlab/charts/palette.py); sharing.css has one class for each
 COLOURS = 7

@@ -16,7 +16,7 @@ from benchlab.charts.explore import query as wish
 from benchlab.sharing.discussion import SPACES, may_delete
 from benchlab.sharing.models import MOST_QUERY, SavedView
 from benchlab.team.models import Team
-from benchlab.web.written_text import clean_text
+from benchlab.web.texts import clean_text
 
 Person = AbstractBaseUser | AnonymousUser
 

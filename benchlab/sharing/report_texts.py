@@ -12,7 +12,7 @@ from django.db import transaction
 
 from benchlab.campaigns.models import Campaign
 from benchlab.sharing.models import SavedView, WrittenText
-from benchlab.web.written_text import clean_text
+from benchlab.web.texts import clean_text
 
 Place = WrittenText.Place
 Reported = Campaign | SavedView

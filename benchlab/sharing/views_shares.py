@@ -20,7 +20,7 @@ from benchlab.sharing.models import MOST_QUERY, Share
 from benchlab.sharing.views_guest import embed_snippet
 from benchlab.team.services import requesting_user
 from benchlab.web import lists
-from benchlab.web.pages import BoundedPaginator
+from benchlab.web.lists import BoundedPaginator
 
 PER_PAGE = 50
 # As Share.state has it: those that open something first.

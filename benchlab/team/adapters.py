@@ -33,7 +33,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
     @transaction.atomic
     def set_password(self, user: Any, password: str) -> None:
-        """Set the password and end what ends with it (benchlab/pages/team/passwords.py), or do nothing at all."""
+        """Set the password and end what ends with it (benchlab/pages/team/accounts.py), or do nothing at all."""
         super().set_password(user, password)
         login_limits.forgive_account(user.get_username())
 

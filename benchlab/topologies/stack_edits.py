@@ -16,7 +16,7 @@ from agents.drivers import registry
 from agents.drivers.protocols import Layer
 from agents.plans.chain import IS_VOLUME
 from benchlab.topologies.size_estimates import DiskSupply, good_count
-from benchlab.web.row_ids import parse_row_id
+from benchlab.web.texts import parse_row_id
 
 Entry = Mapping[str, Any]
 # Word -> kinds of what follows the layer's number.

@@ -16,7 +16,7 @@ from agents.drivers.protocols import Growable
 from benchlab.topologies import services
 from benchlab.topologies.disk_counts import MAX_DEVICES
 from benchlab.web.driver_forms import DriverForm
-from benchlab.web.row_ids import parse_row_id
+from benchlab.web.texts import parse_row_id
 
 
 class DisksForm(forms.Form):

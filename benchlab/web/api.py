@@ -33,7 +33,8 @@ from benchlab.team import soft_delete
 from benchlab.team.models import OwnedQuerySet, Team
 from benchlab.team.roles import required_role
 from benchlab.team.services import owning_team
-from benchlab.web import conflicts, deleted_rows, filters, unknown_fields
+from benchlab.web import deleted_rows, filters, unknown_fields
+from benchlab.web.errors import conflict_message
 from benchlab.web.idempotency.requests import HEADER as IDEMPOTENCY
 from benchlab.web.idempotency.requests import IdempotentRequest
 from benchlab.web.problem import PROBLEM_TYPE
@@ -68,7 +69,7 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
     # the JSON parser's, thousands of brackets deep
     if isinstance(error, RecursionError):
         error = ParseError("The JSON is nested too deeply.")
-    if message := conflicts.conflict_message(error):
+    if message := conflict_message(error):
         error = Conflict(message)
     if isinstance(error, Http404 | NotFound) and (deleted := _deleted_row(context)):
         error = Deleted(deleted.message)

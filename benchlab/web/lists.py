@@ -6,18 +6,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_, or_
 from typing import Any, Generic, TypeVar
 
 from django.core.exceptions import BadRequest, FieldDoesNotExist
+from django.core.paginator import Paginator
 from django.db.models import F, Model, Q, QuerySet
 from django.db.models.expressions import Combinable
 from django.http import HttpRequest, QueryDict
 
 from benchlab.team.models import OwnedQuerySet
 from benchlab.web.filters import ARCHIVED, shortened, unknown_word_message
-from benchlab.web.natural import NaturalOrder, natural_key
+from benchlab.web.texts import NaturalOrder, natural_key
 
 M = TypeVar("M", bound=Model)
 # what a list has of its rows
@@ -318,3 +319,24 @@ def _sort_by_key(rows: Sequence[T], key: Callable[[T], Any], *, down: bool) -> l
 
 def _comparable(value: Any) -> Any:
     return natural_key(value.lower()) if isinstance(value, str) else value
+
+
+# rows: to step over more, or to count more, takes longer than people wait
+MAX_ROWS = 2_000
+
+
+class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # it is generic for mypy only
+    """The first REACH rows. `more`: there are others behind them; of a list, one more than REACH tells that."""
+
+    @cached_property
+    def _reached_rows(self) -> int:
+        rows: Any = self.object_list
+        return len(rows if isinstance(rows, list) else rows[: MAX_ROWS + 1].values_list("pk"))
+
+    @cached_property
+    def count(self) -> int:
+        return min(self._reached_rows, MAX_ROWS)
+
+    @property
+    def has_more(self) -> bool:
+        return self._reached_rows > MAX_ROWS

@@ -21,7 +21,7 @@ from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
 from benchlab.topologies import services
 from benchlab.topologies.models import Topology
-from benchlab.web import conflicts
+from benchlab.web import errors
 from tests.api.conftest import DIRECTORY, client_of, is_problem
 from tests.charts import made
 
@@ -163,7 +163,7 @@ def test_two_persons_take_the_same_name(team, user):
 def test_what_refers_to_something_removed_is_a_clash(team):
     with pytest.raises(DatabaseError) as told, transaction.atomic():
         Topology.objects.create(team_id=team.pk + 999, name="x", stack=DIRECTORY)
-    assert "was removed at the same moment" in conflicts.conflict_message(told.value)
+    assert "was removed at the same moment" in errors.conflict_message(told.value)
 
 
 def test_a_row_removed_before_it_was_saved_is_a_clash(team):
@@ -171,7 +171,7 @@ def test_a_row_removed_before_it_was_saved_is_a_clash(team):
     Topology.objects.filter(pk=row.pk).delete()
     with pytest.raises(DatabaseError) as told:
         row.save(update_fields=["name"])
-    assert conflicts.conflict_message(told.value) == "It was removed at the same moment."
+    assert errors.conflict_message(told.value) == "It was removed at the same moment."
 
 
 def test_what_was_removed_does_not_come_back_by_a_change(team):
@@ -179,12 +179,10 @@ def test_what_was_removed_does_not_come_back_by_a_change(team):
     Topology.objects.filter(pk=row.pk).delete()
     with pytest.raises(DatabaseError) as told:
         services.change_topology(row, name="back", stack=DIRECTORY)
-    assert conflicts.conflict_message(told.value) and not Topology.objects.exists()
+    assert errors.conflict_message(told.value) and not Topology.objects.exists()
 
 
 def test_other_failures_of_the_database_stay_failures(team):
     with pytest.raises(DatabaseError) as told, transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT nothing")
-    assert (
-        conflicts.conflict_message(told.value) == "" == conflicts.conflict_message(ValueError("x"))
-    )
+    assert errors.conflict_message(told.value) == "" == errors.conflict_message(ValueError("x"))

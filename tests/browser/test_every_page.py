@@ -25,7 +25,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.hosts import credentials, discovery, package_installs
 from benchlab.imports import drafts, reference_library
 from benchlab.imports.reference_library import articles
-from benchlab.pages.documents import views as documents
+from benchlab.pages import documents as documents
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.runs.states import LayoutPhase
 from benchlab.team import permissions

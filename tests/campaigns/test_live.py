@@ -14,7 +14,7 @@ from django.conf import settings
 from django.test import AsyncClient
 from django.urls import reverse
 
-from benchlab.pages.campaigns import event_stream
+from benchlab.pages.campaigns import live
 from benchlab.runs import events
 from benchlab.runs.change_feed import ChangeListener
 from benchlab.web.connections import Streams
@@ -39,7 +39,7 @@ async def drained(queue: asyncio.Queue[None]) -> None:
 
 def test_only_the_pages_of_a_campaign_wake():
     async def check() -> None:
-        hub = event_stream.EventHub()
+        hub = live.EventHub()
         async with hub.listen(1) as mine, hub.listen(2) as other, hub.listen(1) as also_mine:
             for queue in (mine, other, also_mine):
                 await drained(queue)
@@ -56,7 +56,7 @@ def test_another_database_of_the_same_redis_is_not_heard(monkeypatch, other):
 
     async def check() -> None:
         monkeypatch.setattr(events, "_database_name", lambda: other)
-        hub = event_stream.EventHub()
+        hub = live.EventHub()
         async with hub.listen(1) as queue:
             await drained(queue)
             monkeypatch.setattr(events, "_database_name", lambda: "labx")
@@ -70,7 +70,7 @@ def test_another_database_of_the_same_redis_is_not_heard(monkeypatch, other):
 
 def test_one_subscription_serves_all_and_ends_with_the_last():
     async def check() -> None:
-        hub = event_stream.EventHub()
+        hub = live.EventHub()
         before = await publish(999)
         async with hub.listen(999) as one, hub.listen(999) as two:
             await drained(one)
@@ -85,7 +85,7 @@ def test_one_subscription_serves_all_and_ends_with_the_last():
 
 def test_a_burst_is_one_wake_up():
     async def check() -> None:
-        hub = event_stream.EventHub()
+        hub = live.EventHub()
         async with hub.listen(1) as queue:
             await drained(queue)
             for _ in range(50):
@@ -98,14 +98,14 @@ def test_a_burst_is_one_wake_up():
 def test_what_is_heard_tells_from_when_on_answers_still_count(monkeypatch):
     """While it listens; before, and after the last page left, nothing is known to be still so."""
     ear = ChangeListener()
-    monkeypatch.setattr(event_stream, "change_listener", ear)
+    monkeypatch.setattr(live, "change_listener", ear)
 
     def known() -> bool:
         """Of campaign 1 something that was made just before."""
         return ear.current_since(1) < time.monotonic() - 0.1
 
     async def check() -> None:
-        hub = event_stream.EventHub()
+        hub = live.EventHub()
         assert not known()
         async with hub.listen(1) as queue:
             await drained(queue)
@@ -125,11 +125,11 @@ def test_what_is_heard_tells_from_when_on_answers_still_count(monkeypatch):
 
 
 def test_a_redis_that_is_away_is_tried_again(settings, monkeypatch, caplog):
-    monkeypatch.setattr(event_stream, "RECONNECT_SECONDS", 0.05)
+    monkeypatch.setattr(live, "RECONNECT_SECONDS", 0.05)
     good = settings.REDIS_URL
 
     async def check() -> None:
-        hub = event_stream.EventHub()
+        hub = live.EventHub()
         settings.REDIS_URL = "redis://127.0.0.1:1/0"
         async with hub.listen(1) as queue:
             await asyncio.sleep(0.2)
@@ -145,8 +145,8 @@ def test_a_redis_that_is_away_is_tried_again(settings, monkeypatch, caplog):
 
 @pytest.fixture
 def stream_quickly(monkeypatch):
-    monkeypatch.setattr(event_stream, "PING_SECONDS", 0.2)
-    monkeypatch.setattr(event_stream, "MIN_WAKE_SECONDS", 0.0)
+    monkeypatch.setattr(live, "PING_SECONDS", 0.2)
+    monkeypatch.setattr(live, "MIN_WAKE_SECONDS", 0.0)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -162,18 +162,18 @@ def test_the_stream_says_changed_and_pings(stream_quickly, user, campaign):
         )
         stream = answer.streaming_content  # type: ignore[attr-defined]
         heard = [await anext(stream), await asyncio.wait_for(anext(stream), 5)]
-        assert heard[0] == event_stream.PING
-        while heard[-1] != event_stream.CHANGED:  # the subscription's own wake-up
+        assert heard[0] == live.PING
+        while heard[-1] != live.CHANGED:  # the subscription's own wake-up
             heard.append(await asyncio.wait_for(anext(stream), 5))
         await publish(campaign.pk)
         heard = [await asyncio.wait_for(anext(stream), 5) for _ in range(3)]
-        assert event_stream.CHANGED in heard and event_stream.PING in heard
+        assert live.CHANGED in heard and live.PING in heard
         # The server cancels the request of a browser that went away.
         waiting = asyncio.ensure_future(anext(stream))
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        assert event_stream.hub().listeners == 0
+        assert live.hub().listeners == 0
 
     async_to_sync(check)()
 
@@ -192,21 +192,21 @@ def test_a_stranger_is_sent_to_the_login(client, campaign):
 
 def test_many_pages_are_told_less_often_and_not_at_once(monkeypatch):
     """Forty of them: each at most every ten seconds, and two changes are told to few at the same moment."""
-    hub = event_stream.EventHub()
-    assert hub.wake_interval == event_stream.MIN_WAKE_SECONDS
-    monkeypatch.setattr(event_stream.EventHub, "listeners", 40)
-    monkeypatch.setattr(event_stream, "SECONDS_PER_PAGE", 0.05)
+    hub = live.EventHub()
+    assert hub.wake_interval == live.MIN_WAKE_SECONDS
+    monkeypatch.setattr(live.EventHub, "listeners", 40)
+    monkeypatch.setattr(live, "SECONDS_PER_PAGE", 0.05)
     assert hub.wake_interval == 2.0
     # Not the wake-up that a new subscription gives: who had it would be gone before the last one comes.
-    monkeypatch.setattr(event_stream.EventHub, "_read_events", lambda self: asyncio.sleep(60))
+    monkeypatch.setattr(live.EventHub, "_read_events", lambda self: asyncio.sleep(60))
 
     async def check() -> None:
         begun, told = asyncio.get_running_loop().time(), []
-        monkeypatch.setattr(event_stream, "hub", lambda: hub)
+        monkeypatch.setattr(live, "hub", lambda: hub)
 
         async def page() -> None:
-            async for said in event_stream._event_stream(7, Streams(limit=1)):
-                if said == event_stream.CHANGED:
+            async for said in live._event_stream(7, Streams(limit=1)):
+                if said == live.CHANGED:
                     told.append(asyncio.get_running_loop().time() - begun)
                     return
 
@@ -222,21 +222,21 @@ def test_many_pages_are_told_less_often_and_not_at_once(monkeypatch):
 
 def test_a_server_that_stops_ends_its_streams_at_once(monkeypatch):
     """Those too that were told of a change a moment ago."""
-    monkeypatch.setattr(event_stream.EventHub, "_read_events", lambda self: asyncio.sleep(60))
+    monkeypatch.setattr(live.EventHub, "_read_events", lambda self: asyncio.sleep(60))
 
     async def check() -> None:
         streams = [Streams(limit=1), Streams(limit=1)]
-        told = [event_stream._event_stream(7, one) for one in streams]
-        assert [await anext(one) for one in told] == [event_stream.PING] * 2
-        event_stream.hub().wake(events.campaign_channel(7))
-        assert [await anext(one) for one in told] == [event_stream.CHANGED] * 2
+        told = [live._event_stream(7, one) for one in streams]
+        assert [await anext(one) for one in told] == [live.PING] * 2
+        live.hub().wake(events.campaign_channel(7))
+        assert [await anext(one) for one in told] == [live.CHANGED] * 2
         ends = [asyncio.ensure_future(anext(one, None)) for one in told]
         await asyncio.sleep(0)
         for one in streams:
             one.ended.set()
         begun = asyncio.get_running_loop().time()
         assert await asyncio.gather(*ends) == [None, None]
-        assert asyncio.get_running_loop().time() - begun < event_stream.MIN_WAKE_SECONDS / 2
+        assert asyncio.get_running_loop().time() - begun < live.MIN_WAKE_SECONDS / 2
 
     asyncio.run(asyncio.wait_for(check(), 60))
 

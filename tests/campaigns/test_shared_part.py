@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from benchlab.findings.models import Finding
-from benchlab.pages.campaigns import live_part, views
+from benchlab.pages.campaigns import live, views
 from benchlab.runs import events
 from benchlab.runs.change_feed import ChangeListener
 from benchlab.runs.models import Attempt
@@ -32,8 +32,8 @@ def ear(monkeypatch) -> ChangeListener:
     made = ChangeListener()
     made.start_listening()
     monkeypatch.setattr("benchlab.runs.change_feed.MAX_AGE_S", 3600.0)
-    monkeypatch.setattr(live_part, "change_listener", made)
-    monkeypatch.setattr(live_part, "RENDERED_PARTS", SharedAnswers[str]())
+    monkeypatch.setattr(live, "change_listener", made)
+    monkeypatch.setattr(live, "RENDERED_PARTS", SharedAnswers[str]())
     return made
 
 
@@ -182,7 +182,7 @@ def test_each_has_a_token_of_their_own_and_it_works(troubled, made):
 def test_what_stands_for_the_token_never_leaves(troubled):
     people = everybody()
     for client in (*people.values(), *people.values()):
-        assert live_part.TOKEN not in part(client, troubled)
+        assert live.TOKEN not in part(client, troubled)
 
 
 def test_a_plan_is_made_for_each(campaign, made):

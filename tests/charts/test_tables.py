@@ -9,24 +9,24 @@ import pytest
 
 from benchlab.charts.sampled_tracks import Track
 from benchlab.charts.tables import campaign_csv_lines, curve_points, device_rows, series_csv_lines
-from benchlab.web import spreadsheets
+from benchlab.web import texts
 from tests.charts import made
 from tests.charts.test_figures import group
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x"])
 def test_no_text_becomes_a_formula(text):
-    assert spreadsheets.csv_cell(text) == "'" + text
+    assert texts.csv_cell(text) == "'" + text
 
 
 @pytest.mark.parametrize(("text", "plain"), [("\tx", "'\tx"), ("\rx", r"'\x0dx")])
 def test_control_characters_neither_begin_a_formula_nor_move_a_cursor(text, plain):
-    assert spreadsheets.csv_cell(text) == plain
+    assert texts.csv_cell(text) == plain
 
 
 @pytest.mark.parametrize("cell", [-1.5, "plain", None, 3])
 def test_numbers_and_plain_text_stay(cell):
-    assert spreadsheets.csv_cell(cell) == cell
+    assert texts.csv_cell(cell) == cell
 
 
 def test_the_table_has_knee_and_littles_law():

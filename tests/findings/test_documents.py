@@ -9,7 +9,7 @@ from django.test import Client
 
 from benchlab.analysis import finding
 from benchlab.findings import display
-from benchlab.pages.documents import rendering, views
+from benchlab.pages import documents
 from tests.hashed_files import collected, hashed_files  # noqa: F401
 
 pytestmark = pytest.mark.django_db
@@ -19,13 +19,12 @@ def unserved(path: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", views.document_names())
+@pytest.mark.parametrize("name", documents.document_names())
 def test_every_document_is_a_page(web, name, hashed_files):  # noqa: F811
     page = web.get(f"/docs/{name}/").content.decode()
-    assert (
-        f"<title>{rendering.render_document((views.FOLDER / f'{name}.md').read_text(), unserved).title.split(':')[0]}"
-        in page
-    )
+    text = (documents.FOLDER / f"{name}.md").read_text()
+    title = documents.render_document(text, unserved).title
+    assert f"<title>{title.split(':')[0]}" in page
     assert 'href="../' not in page and 'href="#"' not in page.partition("<article")[0]
 
 
@@ -33,11 +32,11 @@ def test_every_picture_of_a_document_is_served(web, hashed_files):  # noqa: F811
     """Those of the program with the hash in their names, those of pages by themselves."""
     found = [
         source
-        for name in views.document_names()
-        for source in re.findall('<img[^>]* src="([^"]*)"', views.load_document(name).html)
+        for name in documents.document_names()
+        for source in re.findall('<img[^>]* src="([^"]*)"', documents.load_document(name).html)
     ]
     assert len(found) == sum(
-        views.load_document(name).html.count("<img") for name in views.document_names()
+        documents.load_document(name).html.count("<img") for name in documents.document_names()
     )
     assert {source.split("/")[1] for source in found} == {"static", "docs"}
     for source in found:
@@ -69,15 +68,15 @@ def test_nothing_else_is_served(web, name):
     "kind", [*finding.run_findings(), *finding.line_findings(), *finding.HISTORY_LABELS]
 )
 def test_every_finding_leads_to_its_paragraph(kind):
-    assert display.anchor_of(kind) in views.load_document("method").anchors
+    assert display.anchor_of(kind) in documents.load_document("method").anchors
 
 
 def test_verdicts_lead_to_theirs():
-    assert {"verdicts", "findings"} <= views.load_document("method").anchors
+    assert {"verdicts", "findings"} <= documents.load_document("method").anchors
 
 
 def test_raw_html_is_text_and_no_script_is_a_link():
-    told = rendering.render_document(
+    told = documents.render_document(
         "# T\n<script>alert(1)</script> **Bold <i>x</i>** [a](javascript:alert(1)) [b](b.md#c)\n",
         {"b.md": "/docs/b/"}.get,
     )

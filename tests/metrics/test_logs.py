@@ -27,7 +27,7 @@ from benchlab.logs import IDS_MAX_CHARS, JsonFormatter, LineFormatter
 from benchlab.runs.models import Layout
 from benchlab.team import tokens
 from benchlab.team.roles import Role
-from benchlab.web import observing
+from benchlab.web import middleware
 from benchlab.workers import process_counters, task_metrics
 from tests import stack
 from tests.api.conftest import everything
@@ -125,7 +125,7 @@ def test_nobody_is_looked_up_for_a_line(rf):
     """A line about a database that is away must not ask it."""
     request = rf.get("/hosts/3/")
     request.user = log_context.ids  # whatever is there and has no key
-    assert observing._log_ids(request, "an-id") == {"request_id": "an-id"}
+    assert middleware._log_ids(request, "an-id") == {"request_id": "an-id"}
 
 
 @pytest.mark.django_db

@@ -27,7 +27,7 @@ from benchlab.sharing.models import SavedView, Share
 from benchlab.team import tokens
 from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.roles import Role
-from benchlab.web.natural import natural_key
+from benchlab.web.texts import natural_key
 from tests.charts import made
 from tests.hosts.conftest import disk, facts
 from tests.people import with_session

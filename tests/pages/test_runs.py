@@ -24,7 +24,7 @@ from benchlab.results import grouped, table_pages
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.team.models import Team
 from benchlab.testing import profiles
-from benchlab.web.natural import natural_key
+from benchlab.web.texts import natural_key
 from benchlab.web.units import si
 from tests.charts import made
 

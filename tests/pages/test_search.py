@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from benchlab.campaigns.models import Campaign
 from benchlab.hosts.models import Device, Host
-from benchlab.pages.search import marks, searched_kinds
+from benchlab.pages import search
 from benchlab.sharing.models import Comment
 from benchlab.team.models import Team
 from benchlab.web.lists import search_pattern
@@ -170,7 +170,7 @@ def test_there_are_more_than_are_shown(web, team):
     for number in range(12):
         Campaign.objects.create(team=team, name=f"Stripe {number}", seed=1)
     shown = web.get(URL, {"q": "stripe"}).text
-    assert len(found(web, "stripe")["Campaigns"]) == searched_kinds.MAX_RESULTS
+    assert len(found(web, "stripe")["Campaigns"]) == search.MAX_RESULTS
     rest = re.search(r'<a href="([^"]*)">more</a>', shown)
     assert web.get(unescape(rest[1])).text.count("Stripe 1") >= 1
 
@@ -192,12 +192,12 @@ def test_it_costs_the_same_for_many(web, team, ours):
 
 def test_an_excerpt_is_around_what_was_found():
     text = "a" * 300 + " needle <b> " + "z" * 300
-    shown = marks.excerpt(text, search_pattern("needle"))
+    shown = search.excerpt(text, search_pattern("needle"))
     assert (
         shown.startswith("…") and shown.endswith("…") and "<mark>needle</mark> &lt;b&gt;" in shown
     )
-    assert marks.excerpt("short", search_pattern("needle")) == "short"
+    assert search.excerpt("short", search_pattern("needle")) == "short"
     assert (
-        marks.marked("NeedleneEdle", search_pattern("needle"))
+        search.marked("NeedleneEdle", search_pattern("needle"))
         == "<mark>Needle</mark><mark>neEdle</mark>"
     )

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from benchlab.findings.models import Finding
 from benchlab.hosts.models import Host
-from benchlab.pages.campaigns import top_bar
+from benchlab.pages.campaigns import attention
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.team.models import Membership, Team
@@ -166,8 +166,8 @@ def test_every_page_tells_what_home_tells(web, other_web, user, known, what):
     assert bar(web)[1:] == expected
     assert bar(web, "/")[1:] == expected
     shown = web.get("/").context
-    assert top_bar.read_top_bar(user).needed == shown["needed"]
-    assert sorted(top_bar.read_top_bar(user).runs) == sorted(
+    assert attention.read_top_bar(user).needed == shown["needed"]
+    assert sorted(attention.read_top_bar(user).runs) == sorted(
         row["campaign"].pk for row in shown["runs"]
     )
     assert bar(other_web) == ("", "", "")

@@ -26,7 +26,7 @@ from agents.plaintext import CONTROL, one_line, visible
 from benchlab import terminal
 from benchlab.logs import INDENT, JsonFormatter, LineFormatter
 from benchlab.runs import storable
-from benchlab.web import spreadsheets
+from benchlab.web import texts
 from tests.charts import made
 from tests.security.hostile import ALL, FORMULA, LONG, MARKUP, PROMPT, SHELL, TERMINAL
 
@@ -145,9 +145,9 @@ def test_also_the_last_word_of_a_command_that_fails(capsys):
 
 @pytest.mark.parametrize("words", WORDS)
 def test_cells_of_a_spreadsheet_are_words(words):
-    cell = str(spreadsheets.csv_cell(words))
-    assert not cell.startswith(spreadsheets.FORMULA_STARTS) and not CONTROL.search(cell)
-    assert spreadsheets.csv_cell(-1.5) == -1.5
+    cell = str(texts.csv_cell(words))
+    assert not cell.startswith(texts.FORMULA_STARTS) and not CONTROL.search(cell)
+    assert texts.csv_cell(-1.5) == -1.5
 
 
 def test_figures_are_called_something_that_can_be_kept():

@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from agents.plaintext import CONTROL
 from benchlab.team import permissions
-from benchlab.web.spreadsheets import FORMULA_STARTS
+from benchlab.web.texts import FORMULA_STARTS
 from tests.hashed_files import collected, hashed_files  # noqa: F401
 from tests.security.hostile import MARK, SCRIPT
 from tests.security.markup import Page

@@ -10,7 +10,7 @@ from django.test import Client
 
 from benchlab import env
 from benchlab.up.management.commands import check
-from benchlab.web import proxies
+from benchlab.web import middleware
 
 Sent = dict[str, str]
 TLS: Sent = {"X-Forwarded-Proto": "https"}
@@ -72,11 +72,11 @@ def test_fewer_addresses_than_proxies(behind):
 
 
 def test_no_address_is_warned_of_once(behind, caplog):
-    proxies._warn_once.cache_clear()
-    with caplog.at_level(logging.WARNING, "benchlab.web.proxies"):
+    middleware._warn_once.cache_clear()
+    with caplog.at_level(logging.WARNING, "benchlab.web.middleware"):
         for _ in range(3):
             assert Client().get("/login/", headers=TLS).status_code == 200
-    (row,) = [row for row in caplog.records if row.name == "benchlab.web.proxies"]
+    (row,) = [row for row in caplog.records if row.name == "benchlab.web.middleware"]
     assert "no X-Forwarded-For" in row.getMessage()
 
 

@@ -161,13 +161,13 @@ SETTINGS_SHOWN = re.compile(
 @pytest.fixture
 def broken(monkeypatch):
     """The home page raises, with something secret in the message and in a local variable."""
-    from benchlab.pages.campaigns import views_home
+    from benchlab.pages.campaigns import home
 
     def breaks(*given, **more):
         password = PASSWORD  # noqa: F841  # a debug page would show it
         raise RuntimeError(f"broke with {PASSWORD}")
 
-    monkeypatch.setattr(views_home, "render", breaks)
+    monkeypatch.setattr(home, "render", breaks)
 
 
 @override_settings(DEBUG=False)

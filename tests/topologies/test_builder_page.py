@@ -83,7 +83,7 @@ def test_a_pool_is_made_without_its_log_and_a_name_that_is_taken_gets_a_number(n
 
 def test_nothing_is_saved_where_the_variant_cannot_be(new, monkeypatch):
     monkeypatch.setattr(
-        "benchlab.pages.topologies.variants.Variant.variant_name", lambda self, of: ""
+        "benchlab.pages.topologies.builder.Variant.variant_name", lambda self, of: ""
     )
     new.press("LVM", "add 0 lvm")
     new.press("LVM cache")

@@ -22,7 +22,7 @@ from benchlab.results.columns import OPTION_NAME, PARAM, RESULTS
 from benchlab.results.query_language import QueryError, parse_query
 from benchlab.results.sql_conditions import trusted_sql
 from benchlab.topologies import moments
-from benchlab.web.natural import natural_key
+from benchlab.web.texts import natural_key
 
 # a latency percentile that the tool reports; a run has several
 PERCENTILE = "percentile"

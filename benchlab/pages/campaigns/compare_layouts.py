@@ -31,7 +31,7 @@ from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Layout
 from benchlab.topologies.canvas import option_summary
 from benchlab.topologies.host_shapes import CHOSEN_AT_FIRST, FAST_ROLES
-from benchlab.web.row_ids import parse_row_id
+from benchlab.web.texts import parse_row_id
 
 # layouts of one comparison
 MIN_LAYOUTS, MAX_LAYOUTS = 2, 4

@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 
 from agents.quote import format_command
 from benchlab.campaigns.models import Campaign
-from benchlab.pages.search.marks import marked
+from benchlab.pages.search import marked
 from benchlab.runs.models import StepLog, Transition
 from benchlab.web import lists
 

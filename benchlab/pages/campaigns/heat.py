@@ -23,14 +23,13 @@ from benchlab.campaigns.models import Campaign
 from benchlab.charts import metric_naming, request_params, sparkline
 from benchlab.charts.palette import Place, assign_styles
 from benchlab.charts.queries import Group
-from benchlab.pages.campaigns import heat_cells, heat_metric
-from benchlab.pages.campaigns.heat_cells import Scale, Spot
-from benchlab.pages.campaigns.heat_metric import MetricFigures
+from benchlab.pages.campaigns import heat_cells
+from benchlab.pages.campaigns.heat_cells import MetricFigures, Scale, Spot
 from benchlab.runs.progress import latest_attempts
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.topologies import moments
 from benchlab.web.lists import query_address, without_parameters
-from benchlab.web.natural import natural_key
+from benchlab.web.texts import natural_key
 
 # of the address: workloads that are folded
 FOLD = "fold"
@@ -137,8 +136,8 @@ def build_heat_map(campaign: Campaign, groups: Sequence[Group], query: QueryDict
 
     Raises BadRequest for an address that nobody can understand.
     """
-    choices, requested = heat_metric.metric_choices(groups), heat_metric.requested_metric(query)
-    figures = heat_metric.metric_figures(
+    choices, requested = heat_cells.metric_choices(groups), heat_cells.requested_metric(query)
+    figures = heat_cells.metric_figures(
         groups, requested if requested in choices else next(iter(choices), "")
     )
     runs = list(campaign.runs.order_by("position").values_list(*RUN_COLUMNS, named=True))
@@ -331,7 +330,7 @@ def _heat_rows(
 
 def _metric_tab(rest: QueryDict, name: str, words: str, chosen: str) -> MetricTab:
     query = rest.copy()
-    query[heat_metric.HEAT] = name
+    query[heat_cells.HEAT] = name
     return MetricTab(name, words, query_address(query) + ANCHOR, name == chosen)
 
 

@@ -17,7 +17,7 @@ from benchlab.analysis.verdicts import Conclusion
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import line_analysis, sparkline
 from benchlab.charts.queries import Group, Person, line_labels, line_styles, read_groups
-from benchlab.pages.campaigns import heat_metric
+from benchlab.pages.campaigns import heat_cells
 from benchlab.verdicts import dismissals, single_line_summary
 from benchlab.verdicts.answers import Answer, answers_of, medians_of
 from benchlab.verdicts.dismissals import Presentation
@@ -74,7 +74,7 @@ def _compute_results(
     if not keys:
         return {}
     lines: dict[int, list[Group]] = {pk: [] for pk in keys.values()}
-    for line in read_groups(user, lines, names=heat_metric.NAMES):
+    for line in read_groups(user, lines, names=heat_cells.NAMES):
         lines[line.campaign].append(line)
     results = {key: _campaign_result(lines[pk], dismissed.get(pk, [])) for key, pk in keys.items()}
     return {key: asdict(result) if result else {} for key, result in results.items()}
@@ -89,7 +89,7 @@ def _campaign_result(
         return _comparison_result(
             next((answer for answer in answers if answer.decided), answers[0]), groups
         )
-    name = next(iter(heat_metric.metric_choices(groups)), "")
+    name = next(iter(heat_cells.metric_choices(groups)), "")
     measured = [line for line in groups if name in line.units and medians_of(line, name)]
     of_one = [line for line in measured if line.workload == measured[0].workload]
     return _single_line_result(of_one, name) if of_one else None

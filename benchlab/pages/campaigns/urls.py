@@ -7,22 +7,21 @@ from django.urls import path
 
 from benchlab.pages.campaigns import (
     compare_layouts,
-    event_stream,
+    home,
+    live,
     views,
     views_actions,
-    views_campaign_presets,
-    views_home,
     views_workloads,
 )
 
 urlpatterns = [
-    path("", views_home.home, name="home"),
+    path("", home.home, name="home"),
     path("campaigns/", views.campaign_list, name="campaign-list"),
     path("campaigns/new/", views.campaign_new, name="campaign-new"),
     path("compare-layouts/", compare_layouts.compare_layouts, name="compare-layouts"),
-    path("campaigns/preset/", views_campaign_presets.campaign_preset, name="campaign-preset"),
+    path("campaigns/preset/", views.campaign_preset, name="campaign-preset"),
     path("campaigns/<int:pk>/", views.campaign_detail, name="campaign-detail"),
-    path("campaigns/<int:pk>/events/", event_stream.campaign_events, name="campaign-events"),
+    path("campaigns/<int:pk>/events/", live.campaign_events, name="campaign-events"),
     path("campaigns/<int:pk>/again/", views.campaign_again, name="campaign-again"),
     path("campaigns/<int:pk>/plan/", views_actions.campaign_plan, name="campaign-plan"),
     path("campaigns/<int:pk>/start/", views_actions.campaign_start, name="campaign-start"),

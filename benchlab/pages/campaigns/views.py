@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of campaigns: list, wizard, and the page of one campaign with its live parts."""
+"""Pages of campaigns: list, wizard with its presets, and the page of one campaign with its live parts."""
 
 from __future__ import annotations
 
@@ -12,40 +12,36 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from benchlab.analysis import designs
 from benchlab.audit import request_notes
 from benchlab.campaigns import campaign_presets, ordering, points
+from benchlab.campaigns.campaign_presets import PRESETS
 from benchlab.campaigns.estimate import Estimate, estimate
 from benchlab.campaigns.forms import CampaignForm
-from benchlab.campaigns.models import Campaign
+from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.origin import Origin
+from benchlab.campaigns.presets import PRESETS as WORKLOADS
+from benchlab.campaigns.services import create_workload
 from benchlab.charts import live_samples
 from benchlab.charts.cards import campaign_cards, campaign_dom_ids
 from benchlab.charts.queries import read_groups
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.pages import confirmation
-from benchlab.pages.campaigns import (
-    event_log,
-    heat,
-    heat_metric,
-    kernel_progress,
-    layout_steps,
-    live_part,
-    plan_view,
-    troubles,
-)
+from benchlab.pages.campaigns import event_log, heat, heat_cells, live, plan_view, work
 from benchlab.runs import campaign_order, progress
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
 from benchlab.sharing.discussion import TAG, filter_by_tag
 from benchlab.sharing.models import Kind
 from benchlab.team.services import owning_team
+from benchlab.topologies.models import Topology
+from benchlab.topologies.presets import PRESETS as TOPOLOGIES
 from benchlab.verdicts import dismissals
 from benchlab.web import lists
 from benchlab.web.filters import ARCHIVED
-from benchlab.web.pages import BoundedPaginator
+from benchlab.web.lists import BoundedPaginator
 
 PER_PAGE = 25
 PAGE = "campaigns/detail.html"
@@ -158,7 +154,7 @@ def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
         return render(request, PAGE, _page_context(request, campaign, now=False))
     # A plan tells what the person typed in it wrongly.
     own = request.GET.get("plan") == PENDING
-    return live_part.render_live_part(
+    return live.render_live_part(
         request,
         campaign,
         f"{PAGE}#{NOW}",
@@ -197,8 +193,8 @@ def _live_address(request: HttpRequest, context: Mapping[str, Any]) -> str:
     query = request.GET.copy()
     for name in ("running", "results", "said"):
         query[name] = context[f"{name}_shown"]
-    if context["heat"].name not in ("", *heat_metric.NAMES):
-        query[heat_metric.HEAT] = context["heat"].name
+    if context["heat"].name not in ("", *heat_cells.NAMES):
+        query[heat_cells.HEAT] = context["heat"].name
     query.pop("plan", None)
     plans = context.get("plans")
     if plans and plans.pending_count:
@@ -208,15 +204,15 @@ def _live_address(request: HttpRequest, context: Mapping[str, Any]) -> str:
 
 def _live_context(campaign: Campaign, progress_now: progress.Progress) -> dict[str, Any]:
     """Context of the live part. What most campaigns have none of is not looked for there."""
-    layouts = troubles.layouts_in_detail(campaign) if progress_now.busy else []
-    attempts = troubles.flawed_attempts(campaign) if progress_now.flawed else []
+    layouts = work.layouts_in_detail(campaign) if progress_now.busy else []
+    attempts = work.flawed_attempts(campaign) if progress_now.flawed else []
     return {
-        "works": layout_steps.layouts_at_work(layouts),
-        "awaiting": kernel_progress.kernel_work(layouts),
-        "stuck": troubles.stuck_layouts(layouts),
-        "waiting_layouts": troubles.waiting_for_person(layouts),
-        "failures": troubles.group_failures(attempts),
-        "degraded": troubles.degraded_layouts(attempts),
+        "works": work.layouts_at_work(layouts),
+        "awaiting": work.kernel_work(layouts),
+        "stuck": work.stuck_layouts(layouts),
+        "waiting_layouts": work.waiting_for_person(layouts),
+        "failures": work.group_failures(attempts),
+        "degraded": work.degraded_layouts(attempts),
     }
 
 
@@ -272,7 +268,7 @@ def _results_context(request: HttpRequest, campaign: Campaign, over: bool) -> di
         return ",".join([*keys, *(["over"] if over else [])])
 
     shown_before = request.GET.get("results")
-    few = None if shown_before is None else heat_metric.metric_names(request.GET)
+    few = None if shown_before is None else heat_cells.metric_names(request.GET)
     lines = read_groups(request.user, [campaign.pk], names=few)
     same = shown_before is not None and shown_before == shown_keys(
         campaign_dom_ids(lines, request.GET)
@@ -313,3 +309,36 @@ def add_message(request: HttpRequest, text: str, *, error: bool = False) -> None
         request_notes.mark_refused(request, text)
     else:
         messages.success(request, text)
+
+
+@require_POST
+def campaign_preset(request: HttpRequest) -> HttpResponse:
+    """`preset` is its slug. Nothing runs before the wizard's own button, and then the plan's."""
+    preset = PRESETS.get(request.POST.get("preset", ""))
+    if preset is None:
+        add_message(request, "There is no such preset.", error=True)
+        return redirect("campaign-new")
+    team = owning_team(request.user)
+    request_notes.note_subject(request, team.pk, f"preset {preset.name}")
+    parameters: list[tuple[str, str]] = [("name", preset.name), ("question", preset.question)]
+    parameters += [("repeats", str(preset.repeats)), ("order", preset.order)]
+    for slug in preset.topologies:
+        topology = TOPOLOGIES[slug]
+        defaults = {"stack": topology.stack, "stages": topology.stages}
+        row, _ = Topology.objects.get_or_create(team=team, name=topology.name, defaults=defaults)
+        row.offer()
+        parameters.append(("topologies", str(row.pk)))
+    for slug in preset.workloads:
+        load = WORKLOADS[slug]
+        workload = Workload.objects.filter(team=team, name=load.name, imported=False).first()
+        workload = workload or create_workload(
+            team=team,
+            user=request.user,
+            name=load.name,
+            tool=load.tool,
+            options=load.options,
+            sweep=load.sweep,
+        )
+        workload.offer()
+        parameters.append(("workloads", str(workload.pk)))
+    return redirect(f"{reverse('campaign-new')}?{urlencode(parameters)}")

@@ -20,7 +20,7 @@ from benchlab.runs import progress
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 from benchlab.runs.transitions import Moved
-from benchlab.web.row_ids import parse_row_id
+from benchlab.web.texts import parse_row_id
 
 
 def _own_campaign(request: HttpRequest, pk: int) -> Campaign:

@@ -30,8 +30,7 @@ from benchlab.team.services import owning_team
 from benchlab.web import lists
 from benchlab.web.driver_forms import DriverForm, option_label, option_text
 from benchlab.web.filters import ARCHIVED
-from benchlab.web.free_names import copy_name
-from benchlab.web.row_ids import parse_row_id
+from benchlab.web.texts import copy_name, parse_row_id
 
 # the tool whose option `extract` is tried
 EXTRACTING = "command"

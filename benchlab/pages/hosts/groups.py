@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from agents.facts.graph import Graph
 from agents.facts.model import Bcache, HostFacts, MdArray, Zpool
 from benchlab.hosts.blocks import LayoutNames, Owner, first_layout_name
-from benchlab.web.natural import natural_key
+from benchlab.web.texts import natural_key
 
 
 @dataclass(frozen=True, slots=True)

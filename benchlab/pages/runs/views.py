@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from django.core import signing
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.urls import path, reverse
 from django.views.decorators.http import require_GET
 from psycopg.sql import Composable
 
@@ -19,15 +19,20 @@ from benchlab.audit import request_notes
 from benchlab.campaigns.models import Run
 from benchlab.charts import metric_naming
 from benchlab.charts.request_params import BUILT
-from benchlab.pages.runs import cells, query
+from benchlab.pages.runs import query
 from benchlab.pages.runs.query import CURSOR, FORM, GROUP, GROUP_ORDER, PAGE, PageQuery
 from benchlab.results import completions, grouped, reading, table_pages
 from benchlab.results.columns import METRIC, PARAM, RESULTS, Column
 from benchlab.results.query_language import OPERATORS, QueryError, TableQuery
 from benchlab.web.cursors import CURSOR_SALT
-from benchlab.web.lists import ColumnHead, query_address, sortable_head, without_parameters
-from benchlab.web.natural import natural_key
-from benchlab.web.pages import BoundedPaginator
+from benchlab.web.lists import (
+    BoundedPaginator,
+    ColumnHead,
+    query_address,
+    sortable_head,
+    without_parameters,
+)
+from benchlab.web.texts import natural_key
 
 # rows of a page
 PAGE_SIZE = 50
@@ -85,7 +90,7 @@ def _rows_context(
             sortable_head(request.GET, "ordering", "attempt", page_query.order_term, "Run"),
             *(_column_head(request, page_query, column) for column in columns),
         ],
-        "rows": cells.table_rows(ids, columns),
+        "rows": query.table_rows(ids, columns),
         "next": query_address(following) if last else "",
         "first": query_address(without_parameters(request.GET, CURSOR))
         if page_query.page_parameters[CURSOR]
@@ -101,13 +106,13 @@ def _downloads(page_query: PageQuery) -> list[tuple[str, str]]:
 
 
 def _column_head(request: HttpRequest, page_query: PageQuery, column: Column) -> ColumnHead:
-    css = "num" if cells.is_number(column) else ""
+    css = "num" if query.is_number(column) else ""
     return sortable_head(
         request.GET,
         "ordering",
         column.name,
         page_query.order_term,
-        cells.column_label(column.name),
+        query.column_label(column.name),
         css,
     )
 
@@ -153,7 +158,7 @@ def _groups_context(
     return {
         "heads": _group_heads(request, page_query, by, names),
         "groups": [
-            cells.group_row(run_group, by, names, _group_runs_address(request, by, run_group))
+            query.group_row(run_group, by, names, _group_runs_address(request, by, run_group))
             for run_group in page.object_list
         ],
         "page": page,
@@ -221,7 +226,7 @@ def _group_heads(
     ]
     return [
         *(
-            group_head(c.name, cells.column_label(c.name), "num" if cells.is_number(c) else "")
+            group_head(c.name, query.column_label(c.name), "num" if query.is_number(c) else "")
             for c in by
         ),
         group_head(COUNT, "Runs", "num"),
@@ -268,7 +273,7 @@ def _form_choices(page_query: PageQuery, visible: Composable) -> dict[str, Any]:
             if word == "eq" or word in OPERATORS
         ],
         "group_said": ", ".join(
-            cells.column_label(name).lower() for name in page_query.group_names
+            query.column_label(name).lower() for name in page_query.group_names
         ),
     }
 
@@ -276,7 +281,7 @@ def _form_choices(page_query: PageQuery, visible: Composable) -> dict[str, Any]:
 def _column_choices(chosen: Sequence[str], available: Sequence[str]) -> list[tuple[str, str, bool]]:
     """(name, what it is called, whether it is chosen); the chosen ones first, in their order."""
     every = dict.fromkeys([*chosen, *available])
-    return [(name, cells.column_label(name), name in chosen) for name in every]
+    return [(name, query.column_label(name), name in chosen) for name in every]
 
 
 @require_GET
@@ -312,3 +317,10 @@ def run_compare(request: HttpRequest) -> HttpResponse:
         request_notes.mark_refused(request, "Select the runs to compare first.")
         return redirect("run-list")
     return redirect(f"{reverse('compare')}?{urlencode(sorted(pairs, key=str))}")
+
+
+urlpatterns = [
+    path("", run_list, name="run-list"),
+    path("words/", run_words, name="run-words"),
+    path("compare/", run_compare, name="run-compare"),
+]

@@ -13,7 +13,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
-from benchlab.pages.team import views_account, views_join, views_site, views_teams
+from benchlab.pages.team import accounts, teams
 
 
 class Base36(StringConverter):
@@ -29,8 +29,8 @@ urlpatterns = [
     path("login/", account.login, name="account_login"),
     path("logout/", account.logout, name="logout"),
     path("logout/", account.logout, name="account_logout"),
-    path("account/", views_account.account_page, name="account"),
-    path("account/email/", views_account.change_email, name="account-email"),
+    path("account/", accounts.account_page, name="account"),
+    path("account/email/", accounts.change_email, name="account-email"),
     path("account/inactive/", account.account_inactive, name="account_inactive"),
     path("account/again/", account.reauthenticate, name="account_reauthenticate"),
     path("account/password/", account.password_change, name="account_change_password"),
@@ -47,7 +47,7 @@ urlpatterns = [
         account.password_reset_from_key_done,
         name="account_reset_password_from_key_done",
     ),
-    path("account/sessions/", views_account.session_list, name="usersessions_list"),
+    path("account/sessions/", accounts.session_list, name="usersessions_list"),
     path("account/second-factor/", mfa.index, name="mfa_index"),
     path("account/second-factor/code/", mfa.authenticate, name="mfa_authenticate"),
     path("account/second-factor/again/", mfa.reauthenticate, name="mfa_reauthenticate"),
@@ -80,34 +80,32 @@ urlpatterns = [
     path(
         "account/<slug:provider_id>/login/callback/", oidc.callback, name="openid_connect_callback"
     ),
-    path("team/", views_teams.team_list, name="team-list"),
-    path("team/choose/", views_teams.team_choose, name="team-choose"),
-    path("team/<int:pk>/", views_teams.team_detail, name="team-detail"),
-    path("team/<int:pk>/change/", views_teams.team_change, name="team-change"),
-    path("team/<int:pk>/leave/", views_teams.team_leave, name="team-leave"),
-    path("team/<int:pk>/invite/", views_teams.team_invite, name="team-invite"),
+    path("team/", teams.team_list, name="team-list"),
+    path("team/choose/", teams.team_choose, name="team-choose"),
+    path("team/<int:pk>/", teams.team_detail, name="team-detail"),
+    path("team/<int:pk>/change/", teams.team_change, name="team-change"),
+    path("team/<int:pk>/leave/", teams.team_leave, name="team-leave"),
+    path("team/<int:pk>/invite/", teams.team_invite, name="team-invite"),
     path(
         "team/<int:pk>/invitations/<int:invitation_pk>/revoke/",
-        views_teams.invitation_revoke,
+        teams.invitation_revoke,
         name="team-invitation-revoke",
     ),
     path(
         "team/<int:pk>/members/<int:member_pk>/role/",
-        views_teams.member_change_role,
+        teams.member_change_role,
         name="team-member-role",
     ),
     path(
         "team/<int:pk>/members/<int:member_pk>/remove/",
-        views_teams.member_remove,
+        teams.member_remove,
         name="team-member-remove",
     ),
-    path("join/<str:token>/", views_join.join, name="join"),
-    path("site/users/", views_site.site_users, name="site-users"),
-    path("site/users/<int:user_pk>/active/", views_site.set_active, name="site-user-active"),
-    path("site/users/<int:user_pk>/reset/", views_site.reset_link, name="site-user-reset"),
-    path(
-        "site/users/<int:user_pk>/factor/", views_site.remove_second_factor, name="site-user-factor"
-    ),
-    path("site/teams/", views_site.site_teams, name="site-teams"),
-    path("site/teams/<int:team_pk>/owner/", views_site.invite_owner, name="site-team-owner"),
+    path("join/<str:token>/", teams.join, name="join"),
+    path("site/users/", teams.site_users, name="site-users"),
+    path("site/users/<int:user_pk>/active/", teams.set_active, name="site-user-active"),
+    path("site/users/<int:user_pk>/reset/", teams.reset_link, name="site-user-reset"),
+    path("site/users/<int:user_pk>/factor/", teams.remove_second_factor, name="site-user-factor"),
+    path("site/teams/", teams.site_teams, name="site-teams"),
+    path("site/teams/<int:team_pk>/owner/", teams.invite_owner, name="site-team-owner"),
 ]

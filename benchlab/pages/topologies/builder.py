@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The builder: what a person has typed so far, what a button makes of it, and all that the page says of it."""
+"""The builder: what a person has typed so far, what a button makes of it, its variant, and all that the page shows.
+
+A variant is the stack without its cache or its log device, made beside it in one go: to tell what that is worth.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, QueryDict
 
 from agents.drivers import protocols, registry
-from benchlab.pages.topologies import host_fit, variants
+from benchlab.pages.topologies import host_fit
 from benchlab.pages.topologies.host_fit import HostCapacity
 from benchlab.topologies import canvas, derived_values, forms, stack_edits, stage_forms
 from benchlab.topologies.disk_counts import required_disks
@@ -23,7 +26,7 @@ from benchlab.topologies.size_estimates import DiskSupply
 from benchlab.topologies.stack_edits import StackEdit
 from benchlab.topologies.stage_forms import StageForms
 from benchlab.web.driver_forms import DriverForm
-from benchlab.web.row_ids import parse_row_id
+from benchlab.web.texts import MAX_NAME_LENGTH, parse_row_id
 
 # a field: make its variant, too
 ALSO = "also"
@@ -181,7 +184,7 @@ def builder_context(draft: Draft, on: HostCapacity) -> dict[str, Any]:
         "total": derived_values.usable_size(looked),
         "fits": host_fit.fit_table(stack, wants, looked, on),
         "wants": wants,
-        "variant": variants.find_variant(stack, (), shelf),
+        "variant": find_variant(stack, (), shelf),
         "sized": on.host,
         "spares": on.choices,
         "growable": stage_forms.growable(draft.layers),
@@ -273,3 +276,44 @@ def _draft_verdict(
         message = "A tool works on the volume as it is. A file system may go on top."
         return Verdict("is-good", "Valid", message)
     return Verdict("is-good", "Valid", "Every layer has what it stands on.")
+
+
+USES = {"cache": "without the cache", "log": "without the log device"}
+Entries = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    words: str
+    stack: list[dict[str, Any]]
+    stages: list[dict[str, Any]]
+
+    def variant_name(self, topology: str) -> str:
+        end = f", {self.words}"
+        return topology[: MAX_NAME_LENGTH - len(end)] + end
+
+
+def find_variant(stack: Entries, stages: Entries, shelf: DiskSupply) -> Variant | None:
+    """None: it has neither, or what is left could not be built."""
+    for at, entry in enumerate(stack):
+        has = {group["use"] for group in entry.get("devices", ()) if stack_edits.group_count(group)}
+        for use in USES:
+            variant = _remove_use(stack, stages, at, use, shelf) if use in has else None
+            if variant and inspect_stack(variant.stack, shelf).valid:
+                return variant
+    return None
+
+
+def _remove_use(stack: Entries, stages: Entries, at: int, use: str, shelf: DiskSupply) -> Variant:
+    """Without those disks where the layer can do without them, else without the layer."""
+    entries, growths = [dict(entry) for entry in stack], [dict(stage) for stage in stages]
+    if registry.layer(entries[at]["kind"]).USES[use].least:
+        act = StackEdit("remove", at)
+        order = stack_edits.order_after(act, len(entries))
+        return Variant(
+            USES[use],
+            stack_edits.apply_edit(act, entries, shelf),
+            stage_forms.move_stages(growths, order),
+        )
+    entries[at]["devices"] = [group for group in entries[at]["devices"] if group["use"] != use]
+    return Variant(USES[use], entries, growths)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of topologies: list, one of them, make, change."""
+"""Pages of topologies: list, one of them, make, change, and plan on a host with nothing behind it: a dry run."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ from typing import Any
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.forms import Form, ModelChoiceField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import path
 from django.views.decorators.http import require_GET, require_http_methods
 
 from benchlab.audit import request_notes
 from benchlab.audit.subjects import describe_row, former_name
 from benchlab.campaigns.models import Campaign
+from benchlab.engine import dry_run
+from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host
 from benchlab.pages.hosts.queries import spare_counts
-from benchlab.pages.topologies import builder, variants
+from benchlab.pages.topologies import builder
 from benchlab.pages.topologies.builder import Draft
 from benchlab.pages.topologies.host_fit import HostCapacity, with_spares
 from benchlab.sharing.discussion import TAG, filter_by_tag
 from benchlab.sharing.models import Kind
 from benchlab.team.services import owning_team
-from benchlab.topologies import forms, services, stack_boxes, stage_forms
+from benchlab.topologies import forms, plan_view, services, stack_boxes, stage_forms
 from benchlab.topologies.disk_counts import missing_disks
 from benchlab.topologies.models import Topology
 from benchlab.topologies.presets import (
@@ -39,8 +43,7 @@ from benchlab.topologies.presets import (
 )
 from benchlab.web import lists
 from benchlab.web.filters import ARCHIVED
-from benchlab.web.free_names import copy_name, free_name
-from benchlab.web.row_ids import parse_row_id
+from benchlab.web.texts import copy_name, free_name, parse_row_id
 
 PAGE, LIVE = "topologies/edit.html", "topologies/_live.html"
 PRESETS_PART = "presets-part"
@@ -282,7 +285,7 @@ def _save_variant(
 ) -> Topology | None:
     """The same without its cache, under a name that is free. Raises ValidationError."""
     shelf = builder.chosen_capacity(request).shelf
-    variant = variants.find_variant(values["stack"], values["stages"], shelf)
+    variant = builder.find_variant(values["stack"], values["stages"], shelf)
     if variant is None:
         return None
     used_names = set(Topology.objects.filter(team=row.team).values_list("name", flat=True))
@@ -335,3 +338,62 @@ def _builder_page(
         template,
         context | builder.builder_context(draft, on or builder.chosen_capacity(request)),
     )
+
+
+class HostForm(Form):
+    host = ModelChoiceField(Host.objects.none(), empty_label=None)
+
+    def __init__(self, request: HttpRequest) -> None:
+        super().__init__(request.POST or None, initial={"host": request.GET.get("host")})
+        field = self.fields["host"]
+        assert isinstance(field, ModelChoiceField)
+        field.queryset = Host.objects.for_user(request.user)
+
+
+@require_http_methods(["GET", "POST"])
+def topology_plan(request: HttpRequest, pk: int) -> HttpResponse:
+    """GET asks which host; POST has its facts read, and leads to where the plan is shown when they are."""
+    topology = get_object_or_404(Topology.objects.for_user(request.user), pk=pk)
+    form = HostForm(request)
+    context: dict[str, object] = {"topology": topology, "form": form}
+    context["hosts"] = Host.objects.for_user(request.user).exists()
+    if not topology.stack:
+        request_notes.mark_refused(
+            request, "Its layers are not known, so it cannot be planned: say them first."
+        )
+        return redirect("topology-detail", topology.pk)
+    if request.method == "POST" and form.is_valid():
+        host = form.cleaned_data["host"]
+        # It changes nothing, but somebody had the host read.
+        request_notes.note_subject(
+            request, topology.team_id, f"{describe_row(topology)}, {describe_row(host)}"
+        )
+        row = host_tasks.request_task(host, "read_facts", request.user)
+        return redirect(f"{request.path}?host={host.pk}&task={row.pk}")
+    if task := host_tasks.user_task_view(request.user, request.GET.get("task"), "read_facts"):
+        run = _dry_run(topology, task)
+        context |= {"host": task.row.host, "host_task": task, "run": run}
+        if run and run.plan:
+            name = task.row.host.name
+            context["lost"] = [plan_view.LostDisk(name, disk) for disk in run.plan.destroyed]
+    return render(request, "topologies/plan.html", context)
+
+
+def _dry_run(topology: Topology, task: host_tasks.TaskView) -> dry_run.DryRun | None:
+    """The plan by that reading; None while it goes on."""
+    row = task.row
+    if not task.over:
+        return None
+    if row.error or not row.result:
+        return dry_run.failed_dry_run(row.host, row.error)
+    snapshot = row.host.snapshots.filter(pk=row.result["snapshot"]).first()
+    return dry_run.dry_run(topology, row.host, snapshot) if snapshot else None
+
+
+urlpatterns = [
+    path("", topology_list, name="topology-list"),
+    path("new/", topology_new, name="topology-new"),
+    path("<int:pk>/", topology_detail, name="topology-detail"),
+    path("<int:pk>/edit/", topology_edit, name="topology-edit"),
+    path("<int:pk>/plan/", topology_plan, name="topology-plan"),
+]

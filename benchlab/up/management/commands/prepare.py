@@ -20,7 +20,7 @@ from benchlab import terminal
 from benchlab.installation import command
 from benchlab.team.services import join_first_team
 from benchlab.up import old_databases, unfinished
-from benchlab.web import static_files
+from benchlab.web import middleware
 
 ADMIN = "admin"
 
@@ -46,7 +46,7 @@ class Command(terminal.Command):
             raise CommandError(refused)
         call_command("migrate", interactive=False, verbosity=0)
         if options["static"] and settings.BENCHLAB_STATIC:
-            static_files.collect_static_files()
+            middleware.collect_static_files()
         if password := make_administrator():
             self.stdout.write(f"Log in as  {ADMIN}  with password  {password}")
             self.stdout.write(

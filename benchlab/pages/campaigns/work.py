@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts that are just being built or taken down: at which step of how many, and since when.
+"""Work on layouts just now: which step is built, measured or taken down, since when, and the troubles on the way.
 
-No query of its own: what is told of the plan and of the log comes with the rows that a live page asks for anyway.
+Few queries, because a live page asks time and again: what is told of the plan and of the log comes with the rows.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -17,8 +18,12 @@ from django.db.models.functions import JSONObject
 from django.utils import timezone
 
 from agents.quote import format_command
-from benchlab.runs.models import Layout, StepLog
-from benchlab.runs.states import LayoutPhase, Outcome
+from benchlab.campaigns import points
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.runs import reason_texts
+from benchlab.runs.models import Attempt, Layout, StepLog
+from benchlab.runs.progress import BUSY, latest_attempts
+from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.topologies import stack_boxes
 
 AT_WORK = (LayoutPhase.PROVISIONING, LayoutPhase.TEARING_DOWN)
@@ -231,3 +236,162 @@ def _layout_work(row: Layout, columns: Mapping[str, Any]) -> LayoutWork:
 
 def _seconds_since(when: datetime | None) -> float:
     return max(0.0, (timezone.now() - when).total_seconds()) if when else 0.0
+
+
+MEASURING = (AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.COLLECTING)
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """`step` in words: what its command does, or what is done between commands."""
+
+    work: LayoutWork
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    attempt: Attempt
+    point: str
+    since: datetime | None
+
+
+@dataclass(slots=True)
+class CampaignWork:
+    buildings: list[Building] = field(default_factory=list)
+    measurings: list[Measuring] = field(default_factory=list)
+
+    @property
+    def line_count(self) -> int:
+        return len(self.buildings) + len(self.measurings)
+
+
+def work_by_campaign(campaigns: Iterable[Campaign]) -> dict[int, CampaignWork]:
+    """Return what each campaign does now, in two queries."""
+    works: dict[int, CampaignWork] = defaultdict(CampaignWork)
+    ids = [campaign.pk for campaign in campaigns]
+    if not ids:
+        return works
+    layouts = annotate_work(Layout.objects.holding().filter(campaign__in=ids))
+    for work in layouts_at_work(layouts.select_related("host", "topology")):
+        works[work.layout.campaign_id].buildings.append(Building(work, _step_text(work)))
+    attempts = Attempt.objects.filter(run__campaign__in=ids, phase__in=MEASURING)
+    for attempt in attempts.select_related("run__host", "run__topology", "run__workload"):
+        measuring = Measuring(attempt, points.describe_point(attempt.run.point), attempt.started_at)
+        works[attempt.run.campaign_id].measurings.append(measuring)
+    return works
+
+
+def _step_text(work: LayoutWork) -> str:
+    begun = work.step_began and work.steps_done < work.step_count
+    return work.steps[work.steps_done][0] if begun else work.pause_text
+
+
+@dataclass(frozen=True, slots=True)
+class KernelWork:
+    """One resync or reshape. `left_s`: seconds until all of its layout is through; None when nobody can tell."""
+
+    layout: Layout
+    description: str
+    # 0 to 1
+    share: float
+    seconds_left: float | None
+
+    @property
+    def percent(self) -> int:
+        """Rounded down: 100 is for what is through."""
+        return min(99, int(self.share * 100))
+
+
+def kernel_work(layouts: Iterable[Layout]) -> list[KernelWork]:
+    """List the kernel work of layouts that measure, or are about to."""
+    ready = [row for row in layouts if row.phase == LayoutPhase.READY]
+    return [
+        KernelWork(row, progress["says"], progress["done"], _seconds_left(row))
+        for row in ready
+        for progress in row.progress
+    ]
+
+
+def _seconds_left(layout: Layout) -> float | None:
+    if layout.awaited_until is None:
+        return None
+    return max(0.0, (layout.awaited_until - timezone.now()).total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Runs that ended alike, for the same reason."""
+
+    outcome: str
+    words: reason_texts.ReasonText
+    text: str
+    runs: list[Run] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    layout: Layout
+    words: reason_texts.ReasonText
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Degraded:
+    """A layout in which something failed, and the runs that were measured on it so."""
+
+    layout: Layout
+    runs: list[int] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+
+
+def layouts_in_detail(campaign: Campaign) -> list[Layout]:
+    """Those that a page tells more of than a line in the log."""
+    in_detail = Q(phase__in=BUSY) | ~Q(needs_person="") | ~Q(progress=[])
+    rows = annotate_work(campaign.layouts.filter(in_detail))
+    return list(rows.select_related("host", "topology"))
+
+
+def flawed_attempts(campaign: Campaign) -> list[Attempt]:
+    """The last ones of runs that did not succeed, or not on a whole layout."""
+    flawed = (Q(phase=AttemptPhase.DONE) & ~Q(outcome=Outcome.SUCCEEDED)) | ~Q(degraded=[])
+    attempts = latest_attempts().filter(flawed, run__campaign=campaign).order_by("run__position")
+    of_run = ("run__host", "run__topology", "run__workload")
+    return list(attempts.select_related(*of_run, "layout__topology", "layout__host"))
+
+
+def degraded_layouts(attempts: Iterable[Attempt]) -> list[Degraded]:
+    layouts: dict[int, Degraded] = {}
+    for attempt in attempts:
+        if attempt.degraded:
+            layout = layouts.setdefault(attempt.layout_id, Degraded(attempt.layout))
+            layout.runs.append(attempt.run_id)
+            layout.messages.extend(
+                m["says"] for m in attempt.degraded if m["says"] not in layout.messages
+            )
+    return list(layouts.values())
+
+
+def group_failures(attempts: Iterable[Attempt]) -> list[Failure]:
+    grouped: dict[tuple[str, str, str], Failure] = {}
+    for attempt in attempts:
+        if attempt.phase == AttemptPhase.DONE and attempt.outcome != Outcome.SUCCEEDED:
+            key = (attempt.outcome, attempt.reason, attempt.reason_text)
+            new = Failure(
+                attempt.outcome, reason_texts.explain_reason(attempt.reason), attempt.reason_text
+            )
+            grouped.setdefault(key, new).runs.append(attempt.run)
+    return list(grouped.values())
+
+
+def waiting_for_person(layouts: Iterable[Layout]) -> list[Layout]:
+    """Layouts that wait for something only a person can do."""
+    return [row for row in layouts if row.needs_person]
+
+
+def stuck_layouts(layouts: Iterable[Layout]) -> list[Stuck]:
+    rows = [row for row in layouts if row.phase == LayoutPhase.STUCK]
+    return [
+        Stuck(row, reason_texts.explain_reason("not_blank"), row.trouble or row.reason_text)
+        for row in rows
+    ]

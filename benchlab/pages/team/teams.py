@@ -1,27 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Teams: the members and their roles, invitations, and which team new things belong to."""
+"""Pages of teams: members, roles, invitations, and the page behind an invitation; and pages of site admins."""
 
 from __future__ import annotations
 
+from typing import cast
+
+from allauth.account.utils import perform_login
+from allauth.core import ratelimit
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.mail import send_mail
-from django.db.models import QuerySet
+from django.db import transaction
+from django.db.models import Count, Prefetch, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from benchlab.audit import request_notes
 from benchlab.audit.subjects import describe_row
-from benchlab.team import invitations, members, roles, services
-from benchlab.team.forms import InviteForm, RoleForm, TeamSettings
+from benchlab.team import accounts, current_roles, invitations, members, roles, services
+from benchlab.team.forms import InviteForm, NewAccount, NewTeam, RoleForm, TeamSettings
 from benchlab.team.models import Invitation, Membership, Team, has_role
 from benchlab.team.roles import Role
 from benchlab.team.services import requesting_user
 from benchlab.web import lists
-from benchlab.web.row_ids import parse_row_id
+from benchlab.web.texts import parse_row_id
 
 # By the word that each list's address has for each column.
 TEAMS = {
@@ -215,3 +224,134 @@ def member_remove(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse
     except ValidationError as error:
         request_notes.mark_refused(request, " ".join(error.messages))
     return redirect("team-detail", pk)
+
+
+@login_not_required
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "POST"])
+def join(request: HttpRequest, token: str) -> HttpResponse:
+    if refused := ratelimit.consume_or_429(request, action="signup"):
+        return cast(HttpResponse, refused)
+    try:
+        invitation = invitations.find_invitation(token)
+        if request.method == "POST" and isinstance(request.user, User):
+            return _join_with_account(request, invitation, request.user)
+        return _join_with_new_account(request, invitation)
+    except ValidationError as error:
+        context = {"trouble": " ".join(error.messages)}
+        return render(request, "team/join.html", context, status=410)
+
+
+def _join_with_new_account(request: HttpRequest, invitation: Invitation) -> HttpResponse:
+    invitations.remember_invitation(request.session, invitation)
+    form = NewAccount(request.POST or None, initial={"email": invitation.email})
+    if request.method == "POST" and form.is_valid():
+        with transaction.atomic():
+            user = form.save()
+            invitations.accept_invitation(invitation, user)
+        request.session.pop(invitations.SESSION_KEY, None)
+        team_page = f"/team/{invitation.team_id}/"
+        return cast(HttpResponse, perform_login(request, user, redirect_url=team_page))
+    return render(request, "team/join.html", {"invitation": invitation, "form": form})
+
+
+def _join_with_account(request: HttpRequest, invitation: Invitation, user: User) -> HttpResponse:
+    invitations.accept_invitation(invitation, user)
+    request.session.pop(invitations.SESSION_KEY, None)
+    request.session[services.SESSION_TEAM] = invitation.team_id
+    messages.success(request, f"You are in {invitation.team.name} now.")
+    return redirect("team-detail", invitation.team_id)
+
+
+# By the word that each list's address has for each column.
+USERS = {
+    "name": lists.name_column("Name", "username"),
+    "mail": lists.name_column("E-mail", "email"),
+    "teams": lists.sort_column("Teams", "in_teams"),
+    "factor": lists.sort_column("Second factor", "second_factor"),
+    "last": lists.sort_column("Last log-in (UTC)", "last_login"),
+    "state": lists.sort_column("State", "is_active"),
+    "actions": lists.SortColumn("Actions"),
+}
+SITE_TEAMS = {
+    "name": lists.name_column("Team"),
+    "members": lists.sort_column("Members", "people", "num"),
+    "owners": lists.sort_column("Owners who can log in", "owners", "num"),
+    "factor": lists.sort_column("Second factor", "require_mfa"),
+    "made": lists.sort_column("Made", "created_at"),
+    "actions": lists.SortColumn("Actions"),
+}
+
+
+@require_GET
+def site_users(request: HttpRequest) -> HttpResponse:
+    memberships = Prefetch("membership_set", Membership.objects.select_related("team"))
+    factor = current_roles.role_columns()["_factor"]
+    rows = User.objects.annotate(second_factor=factor, in_teams=Count("membership"))
+    rows = rows.prefetch_related(memberships).order_by("username")
+    listed = lists.filter_rows(request, rows, USERS, ("username", "email"))
+    return render(request, "team/users.html", {"users": listed.rows, "listed": listed})
+
+
+@require_POST
+def set_active(request: HttpRequest, user_pk: int) -> HttpResponse:
+    """`active` in the form: 1 or nothing."""
+    user = get_object_or_404(User, pk=user_pk)
+    try:
+        if request.POST.get("active"):
+            accounts.activate(user)
+            messages.success(request, f"Reactivated {user}.")
+        else:
+            accounts.deactivate(user, requesting_user(request))
+            messages.success(request, f"Signed {user} out and revoked their tokens.")
+    except ValidationError as error:
+        request_notes.mark_refused(request, " ".join(error.messages))
+    return redirect("site-users")
+
+
+@require_POST
+def reset_link(request: HttpRequest, user_pk: int) -> HttpResponse:
+    """Show a link to reset a password, for servers without mail. Whoever has it owns the account."""
+    user = get_object_or_404(User, pk=user_pk, is_active=True)
+    link = request.build_absolute_uri(accounts.reset_path(user))
+    request_notes.mark_done(request)
+    answer = render(request, "team/reset_link.html", {"person": user, "link": link})
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@require_POST
+def remove_second_factor(request: HttpRequest, user_pk: int) -> HttpResponse:
+    """Remove the second factor of a person who lost the app and the codes."""
+    user = get_object_or_404(User, pk=user_pk)
+    accounts.remove_second_factor(user)
+    messages.success(
+        request, f"Two-factor authentication of {user} is off until they set it up again."
+    )
+    return redirect("site-users")
+
+
+@require_http_methods(["GET", "POST"])
+def site_teams(request: HttpRequest) -> HttpResponse:
+    form = NewTeam(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        with transaction.atomic():
+            team = form.save()
+            Membership.objects.create(team=team, user=requesting_user(request), role=Role.OWNER)
+        return redirect("team-detail", team.pk)
+    owners = Q(membership__role=Role.OWNER, membership__user__is_active=True)
+    rows = Team.objects.filter(library=False).annotate(
+        people=Count("membership"), owners=Count("membership", filter=owners)
+    )
+    listed = lists.filter_rows(request, rows.order_by("name"), SITE_TEAMS, ("name",))
+    context = {"teams": listed.rows, "listed": listed, "form": form}
+    return render(request, "team/site_teams.html", context)
+
+
+@require_POST
+def invite_owner(request: HttpRequest, team_pk: int) -> HttpResponse:
+    """Invite an owner into a team whose owners have all left."""
+    team = get_object_or_404(Team, pk=team_pk, library=False)
+    invitation, token = invitations.invite(team, Role.OWNER, requesting_user(request))
+    return invitation_page(request, invitation, token)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Server-sent events: one Redis subscription per process wakes every open page of it.
+"""Live pages: one Redis subscription per process wakes every open page, and equal pages share one rendering.
 
 An event says only "look again"; the page re-reads PostgreSQL. So a queue holds one wake-up at most, and a new one that
 finds it full is dropped: the page will see both changes anyway. Without Redis the pages' own polling goes on.
 
 What a change costs is what all open pages then ask for. So the more of them there are, the less often each is told, and
-not all at once: pages that people turn to must not wait behind them.
+not all at once: pages that people turn to must not wait behind them. Most of them show the same, which is rendered once
+for all who ask for the same and may do the same. A person's own in it is the token of its forms.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import asyncio
 import contextlib
 import logging
 import random
+import secrets
 from collections import defaultdict
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -25,12 +27,16 @@ from django.conf import settings
 from django.core.handlers.asgi import ASGIRequest
 from django.db import connections
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.middleware.csrf import get_token
+from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign
 from benchlab.runs import events
 from benchlab.runs.change_feed import change_listener
 from benchlab.web.connections import STREAMS, Streams
+from benchlab.web.shared_answers import SharedAnswers, access_rights, may_be_shared
 
 log = logging.getLogger(__name__)
 
@@ -173,3 +179,30 @@ async def _wait_for_first(seconds: float, *awaited: Coroutine[Any, Any, object])
         for task in tasks:
             task.cancel()
     return bool(finished)
+
+
+# Stands for the asker's token. It is in no answer that leaves, so nobody can write it into what others see.
+TOKEN = secrets.token_urlsafe(32)
+RENDERED_PARTS: SharedAnswers[str] = SharedAnswers()
+
+
+def render_live_part(
+    request: HttpRequest,
+    campaign: Campaign,
+    template: str,
+    make: Callable[[], Mapping[str, Any]],
+    *,
+    own: bool,
+) -> HttpResponse:
+    """Render with the context of `make`. `own`: it contains something of this person's alone."""
+    if own or not may_be_shared(request):
+        return render(request, template, dict(make()))
+
+    def render_shared() -> str:
+        return render_to_string(template, {**make(), "csrf_token": TOKEN}, request)
+
+    key = campaign.pk, request.META.get("QUERY_STRING", ""), access_rights(request.user)
+    text = RENDERED_PARTS.get_or_make(
+        key, change_listener.current_since(campaign.pk), render_shared
+    )
+    return HttpResponse(text.replace(TOKEN, get_token(request)) if TOKEN in text else text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of rows that are searched, noun by noun: rows of the person's teams, MOST of each, in a query or two each."""
+"""Search: rows of the person's teams, noun by noun, MAX_RESULTS of each, in a query or two each. Matches are marked."""
 
 from __future__ import annotations
 
@@ -11,18 +11,45 @@ from urllib.parse import urlencode
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Count, Max
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import path, reverse
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.campaigns.origin import Origin
 from benchlab.hosts.models import Device, Host
-from benchlab.pages.search.marks import excerpt, marked
 from benchlab.sharing import targets
 from benchlab.sharing.models import Comment, Kind, Note, Tag, Tagging
 from benchlab.topologies.models import Topology
-from benchlab.web.lists import FIND, match_words, search_pattern
-from benchlab.web.natural import NaturalOrder
+from benchlab.web.lists import FIND, match_words, search_pattern, search_text
+from benchlab.web.texts import NaturalOrder
+
+# characters of a long text that are shown before the first match
+AROUND = 60
+LONGEST = 200
+
+
+def marked(text: str, matched: re.Pattern[str]) -> SafeString:
+    """Every match in <mark>, all else escaped."""
+    ends = [0, *(match.end() for match in matched.finditer(text))]
+    starts = [*(match.start() for match in matched.finditer(text)), len(text)]
+    between = [text[end:start] for end, start in zip(ends, starts, strict=True)]
+    matches = [format_html("<mark>{}</mark>", match.group()) for match in matched.finditer(text)]
+    return format_html_join("", "{}{}", zip(between, [*matches, ""], strict=True))
+
+
+def excerpt(text: str, matched: re.Pattern[str]) -> SafeString:
+    """The part of a long text that has the first match, on one line, marked."""
+    line = " ".join(text.split())
+    match = matched.search(line)
+    start = max(0, match.start() - AROUND) if match else 0
+    part = line[start : start + LONGEST]
+    before, after = "…" * bool(start), "…" * (start + LONGEST < len(line))
+    return format_html("{}{}{}", before, marked(part, matched), after)
+
 
 Person = AbstractBaseUser | AnonymousUser
 # of each noun
@@ -272,3 +299,14 @@ BY_WORDS = (
     _find_tags,
     _find_library,
 )
+
+
+@require_GET
+def search(request: HttpRequest) -> HttpResponse:
+    text = search_text(request)
+    sections = find_sections(request.user, text)
+    template = "search/_found.html" if request.htmx else "search/search.html"  # type: ignore[attr-defined]
+    return render(request, template, {"text": text, "sections": sections, "least": MIN_LENGTH})
+
+
+urlpatterns = [path("", search, name="search")]

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Home: what runs and at which step, what needs a person, what the last results say, the hosts' disks, the activity."""
+"""Home: what runs and at which step, what needs a person, what the last results say, the hosts' disks, the activity.
+
+?wall=1 is a summary for a screen on a wall, cut to what it holds, and acted upon elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +15,17 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import capfirst
 from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.findings import display
-from benchlab.pages.campaigns import action_needed, at_work, latest, top_bar, wall
-from benchlab.pages.campaigns.top_bar import TopBar
-from benchlab.pages.hosts import fleet
+from benchlab.findings.models import Finding
+from benchlab.hosts.models import Host
+from benchlab.pages.campaigns import attention, latest, work
+from benchlab.pages.campaigns.attention import HostShortage, TopBar
+from benchlab.pages.campaigns.work import CampaignWork
+from benchlab.pages.hosts import queries
 from benchlab.runs import progress
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.progress import State
@@ -71,8 +78,8 @@ def _now_context(request: HttpRequest) -> dict[str, Any]:
     def rows_in_state(*states: State) -> list[dict[str, Any]]:
         return [row for row in rows if row["progress"].state in states]
 
-    runs, needed = rows_in_state(*top_bar.RUNNING_STATES), _needed_context(request, rows)
-    working = at_work.work_by_campaign(row["campaign"] for row in runs)
+    runs, needed = rows_in_state(*attention.RUNNING_STATES), _needed_context(request, rows)
+    working = work.work_by_campaign(row["campaign"] for row in runs)
     return {
         "runs": [row | {"work": working[row["campaign"].pk]} for row in runs],
         "waits": rows_in_state(State.QUEUED, State.PAUSED),
@@ -83,11 +90,11 @@ def _now_context(request: HttpRequest) -> dict[str, Any]:
 
 def _needed_context(request: HttpRequest, still_open: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Tasks that a person must do or look at, and how many. A layout that asks for a person stands for itself."""
-    waiting = action_needed.find_action_needed(request.user)
+    waiting = attention.find_action_needed(request.user)
     rows = [row | {"plan": waiting.plans.get(row["campaign"].pk)} for row in still_open]
     context = {
         "person": [
-            row for row in rows if row["plan"] or row["progress"].state in top_bar.PERSON_STATES
+            row for row in rows if row["plan"] or row["progress"].state in attention.PERSON_STATES
         ],
         "missing": waiting.missing,
         "manual_steps": waiting.manual_steps,
@@ -104,7 +111,7 @@ def _results_context(request: HttpRequest) -> dict[str, Any]:
     rows = _with_progress(last, progress.progress_by_campaign(last))
     return {
         "latest": [row | {"result": results.get(row["campaign"].pk)} for row in rows],
-        "fleet": fleet.read_fleet(request.user),
+        "fleet": queries.read_fleet(request.user),
     }
 
 
@@ -124,9 +131,9 @@ def _wall_now_context(request: HttpRequest) -> dict[str, Any]:
     return context | {
         "now": timezone.now(),
         "running": len(context["runs"]),
-        "runs": wall.limit_running(context["runs"]),
-        "more_runs": max(0, len(context["runs"]) - wall.MAX_CAMPAIGNS),
-        "lines": wall.attention_lines(context),
+        "runs": limit_running(context["runs"]),
+        "more_runs": max(0, len(context["runs"]) - MAX_CAMPAIGNS),
+        "lines": attention_lines(context),
     }
 
 
@@ -166,7 +173,7 @@ def _measured_on_disks(request: HttpRequest) -> bool:
     return built.filter(Exists(succeeded)).exists()
 
 
-def _first_steps(request: HttpRequest, disks: fleet.Fleet) -> list[FirstStep]:
+def _first_steps(request: HttpRequest, disks: queries.Fleet) -> list[FirstStep]:
     """List the steps from an empty installation to a first layout on one's own disks."""
     user = request.user
     return [
@@ -207,3 +214,97 @@ def _first_steps(request: HttpRequest, disks: fleet.Fleet) -> list[FirstStep]:
             False,
         ),
     ]
+
+
+# lines
+MAX_LINES = 6
+MAX_CAMPAIGNS = 3
+# lines of what is built or measured just now, of all campaigns
+MAX_WORK_LINES = 3
+BAD, WARN = "is-bad", "is-warn"
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionLine:
+    """`css`: the class of the word's badge."""
+
+    css: str
+    word: str
+    what: str
+    message: str
+    url: str
+
+
+def limit_running(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The first campaigns of at_work's, each with as many lines as there is room for; `more`: those left out."""
+    visible = rows[:MAX_CAMPAIGNS]
+    return [dict(row) | _limit_work(row["work"], MAX_WORK_LINES // len(visible)) for row in visible]
+
+
+def _limit_work(work: CampaignWork, most: int) -> dict[str, Any]:
+    limited = CampaignWork(
+        work.buildings[:most], work.measurings[: max(0, most - len(work.buildings))]
+    )
+    return {"work": limited, "more": work.line_count - limited.line_count}
+
+
+def attention_lines(needed: Mapping[str, Any]) -> list[AttentionLine]:
+    """The first ones of all that Home tells (views_home)."""
+    every = [
+        *map(_manual_step_line, needed["manual_steps"]),
+        *map(_host_line, needed["hosts"]),
+        *map(_shortage_line, needed["missing"]),
+        *map(_campaign_line, needed["person"]),
+        *map(_finding_line, needed["changed"]),
+    ]
+    return every[:MAX_LINES]
+
+
+def _manual_step_line(layout: Layout) -> AttentionLine:
+    first = layout.needs_person.strip().partition("\n")[0]
+    what = f"{layout.topology} on {layout.host}"
+    return AttentionLine(BAD, "Needs a person", what, first, _campaign_address(layout.campaign_id))
+
+
+def _host_line(host: Host) -> AttentionLine:
+    if host.offered_key or not host.host_key:
+        message = "Its host key is not confirmed."
+    else:
+        message = host.trouble_text or host.get_trouble_display()
+    return AttentionLine(BAD, "Host", host.name, message, reverse("host-detail", args=[host.pk]))
+
+
+def _shortage_line(shortage: HostShortage) -> AttentionLine:
+    message = "; ".join(_shortage_parts(shortage))
+    return AttentionLine(
+        BAD, "Disks missing", shortage.name, message, reverse("host-detail", args=[shortage.host])
+    )
+
+
+def _shortage_parts(shortage: HostShortage) -> Iterator[str]:
+    if shortage.missing_disks:
+        yield f"{', '.join(disk.name for disk in shortage.missing_disks)} gone"
+    for lack in shortage.shortages:
+        yield f"{lack.topology} lacks {', '.join(f'{n} {role}' for role, n in lack.short.items())}"
+
+
+def _campaign_line(row: Mapping[str, Any]) -> AttentionLine:
+    campaign, plan = row["campaign"], row["plan"]
+    url = _campaign_address(campaign.pk)
+    if plan is None:
+        return AttentionLine(
+            BAD, capfirst(row["progress"].state.label), campaign.name, campaign.question, url
+        )
+    disks = f"{plan.disks} disk{'' if plan.disks == 1 else 's'} of " if plan.disks else ""
+    return AttentionLine(WARN, "Plan to confirm", campaign.name, disks + ", ".join(plan.hosts), url)
+
+
+def _finding_line(finding: Finding) -> AttentionLine:
+    run = finding.attempt.run if finding.attempt else None
+    what = f"{run.topology} on {run.host}" if run else ""
+    url = reverse("run-detail", args=[run.pk]) if run else ""
+    return AttentionLine(WARN, "History", what, finding.says, url)
+
+
+def _campaign_address(pk: int) -> str:
+    return reverse("campaign-detail", args=[pk])
