@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from math import ceil, floor, log10
+from math import ceil, floor, inf, log10
 from textwrap import shorten
 from typing import Any
 
@@ -33,8 +32,9 @@ Axis = dict[str, Any]
 MARKUP = re.compile(r"<(?!/?(?:br|b|extra)>)")
 # d3-format: SI prefixes, three significant digits.
 SI_TICKS = "~s"
-# Names at the ends of lines: of at most so many lines, whose ends are such a share of the axis apart.
-MAX_NAMED_LINES, MIN_END_GAP = 6, 0.055
+# Names at the ends of lines: of at most so many lines; shares of the axis that names keep apart, and that one may
+# stand above its end.
+MAX_NAMED_LINES, NAME_GAP, MAX_NAME_SHIFT = 6, 0.06, 0.15
 MAX_NAME_LETTERS = 28
 # How the `name` of such an annotation begins, before its line's legendgroup: charts.js leaves it out of a narrow chart,
 # and hides it with its line.
@@ -188,7 +188,7 @@ def end_names(
     logs: tuple[bool, bool],
     notes: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Names of a panel's lines, and what is noted of them, at their ends: if there are few lines, and all end apart.
+    """Names of a panel's lines, and what is noted of them, at their ends: if there are few lines, and room for all.
 
     Else the legend alone names them. To the right there is room: Plotly fits an axis to its annotations, too.
     """
@@ -201,16 +201,20 @@ def end_names(
         [[log10(n) if log and n > 0 else n for n in line[axis]] for line in lines]
         for axis, log in zip("xy", logs, strict=True)
     )
-    heights = sorted(numbers[-1] for numbers in y)
     reach = max(map(max, y)) - (min(map(min, y)) if logs[1] else 0.0)
-    if any(b - a < MIN_END_GAP * reach for a, b in pairwise(heights)):
-        return []
+    places: dict[int, float] = {}
+    lowest = -inf
+    for at in sorted(range(len(lines)), key=lambda at: y[at][-1]):
+        places[at] = max(y[at][-1], lowest)
+        lowest = places[at] + NAME_GAP * reach
+        if places[at] - y[at][-1] > MAX_NAME_SHIFT * reach:
+            return []
     return [
         {
             "name": f"{END_PREFIX}{line['legendgroup']}",
             "text": _end_text(line["name"] if named else "", notes.get(line["name"], "")),
-            "x": x_of_line[-1],
-            "y": y_of_line[-1],
+            "x": x[at][-1],
+            "y": places[at],
             "xref": axes["xaxis"],
             "yref": axes["yaxis"],
             "xanchor": "left",
@@ -218,7 +222,7 @@ def end_names(
             "showarrow": False,
             "font": {"color": INKS[line["line"]["color"]], "size": 11},
         }
-        for line, x_of_line, y_of_line in zip(lines, x, y, strict=True)
+        for at, line in enumerate(lines)
     ]
 
 

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views that answer with a Plotly figure as JSON."""
+"""Views that answer with a Plotly figure as JSON.
+
+Each figure holds its origin as plain words: static/pictures.js writes them into each picture of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
+from typing import Any
 
 from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
@@ -14,6 +18,7 @@ from django.utils.cache import get_conditional_response
 from django.utils.http import quote_etag
 from django.views.decorators.http import require_GET
 
+import benchlab
 from agents.contracts import ParseError
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import (
@@ -25,7 +30,6 @@ from benchlab.charts import (
     latency_figures,
     live_samples,
     metric_naming,
-    origins,
     repeat_dots,
     request_params,
 )
@@ -40,6 +44,8 @@ from benchlab.runs.models import Attempt
 from benchlab.web.shared_answers import SharedAnswers, access_rights, may_be_shared
 
 RENDERED: SharedAnswers[bytes] = SharedAnswers()
+# of run numbers; who wants more opens the page
+MAX_RANGES = 40
 
 
 @require_GET
@@ -48,12 +54,11 @@ def campaign_figure(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
 
     def build_figure() -> Figure:
-        groups = request_params.line_filter(request.GET).select(
-            read_groups(request.user, [campaign.pk])
-        )
+        line_filter = request_params.line_filter(request.GET)
+        groups = line_filter.select(read_groups(request.user, [campaign.pk]))
         return build_lines_figure(campaign.name, groups, request_params.chart_choice(request.GET))
 
-    return _cached_response(request, campaign.pk, build_figure)
+    return _shared_response(request, campaign.pk, build_figure)
 
 
 @require_GET
@@ -61,103 +66,73 @@ def compare_figure(request: HttpRequest) -> HttpResponse:
     line_filter = request_params.line_filter(request.GET)
     groups = line_filter.select_styled(read_groups(request.user, line_filter.campaigns))
     names = dict.fromkeys(group.campaign_name for group in groups)
-    return figure_response(
-        build_lines_figure(
-            " and ".join(names) or "nothing chosen",
-            groups,
-            request_params.chart_choice(request.GET),
-        )
-    )
+    title, choice = " and ".join(names), request_params.chart_choice(request.GET)
+    return figure_response(build_lines_figure(title or "nothing chosen", groups, choice))
 
 
 def build_lines_figure(title: str, groups: list[Group], choice: Choice) -> Figure:
     """Curves as soon as one line has a sweep; the page draws lines without one in a chart of their own."""
     measured = {name for group in groups for name in group.units}
-    if (
-        groups
-        and choice.metric not in METRICS
-        and not metric_naming.family_members(choice.metric, measured)
-    ):
+    known = choice.metric in METRICS or metric_naming.family_members(choice.metric, measured)
+    if groups and not known:
         raise BadRequest(f"metric: {choice.metric!r} is none of {', '.join(sorted(measured))}")
     swept = any(group.swept for group in groups) and "*" not in choice.metric
     if choice.against == "cdf":
-        at = [
-            sample.attempt
-            for line in groups
-            for sample in line.samples
-            if sample.outstanding == choice.depth
-        ]
-        drawing = latency_figures.build_cdf_figure(
-            title, groups, choice, latency_distributions.read_histograms(at)
-        )
+        samples = (sample for line in groups for sample in line.samples)
+        attempts = [sample.attempt for sample in samples if sample.outstanding == choice.depth]
+        histograms = latency_distributions.read_histograms(attempts)
+        figure = latency_figures.build_cdf_figure(title, groups, choice, histograms)
     elif swept and choice.against:
-        drawing = latency_against_iops.build_latency_against_iops(title, groups, choice)
+        figure = latency_against_iops.build_latency_against_iops(title, groups, choice)
     else:
-        drawing = (curve.build_curve_figure if swept else repeat_dots.build_bar_figure)(
-            title, shares_in_percent(groups), choice
-        )
-    return origins.with_lines_origin(drawing, groups)
+        build = curve.build_curve_figure if swept else repeat_dots.build_bar_figure
+        figure = build(title, shares_in_percent(groups), choice)
+    return with_lines_origin(figure, groups)
 
 
 @require_GET
-def attempt_devices(request: HttpRequest, pk: int) -> HttpResponse:
-    """Every device over the run. ?every=1 draws the idle ones too, ?members=1 each disk of a layout for itself,
-    ?from= &to= &width= a part of it more finely."""
+def attempt_figure(
+    request: HttpRequest, pk: int, build: Callable[..., Figure], **options: Any
+) -> HttpResponse:
+    """Answer with one of the figures of an attempt below."""
     attempt = _visible_attempt(request, pk)
-    return figure_response(with_attempt_origin(device_figure(attempt, request.GET), attempt))
+    return figure_response(with_attempt_origin(build(attempt, request.GET, **options), attempt))
 
 
 def device_figure(attempt: Attempt, query: QueryDict) -> Figure:
-    """Figure that `query` asks for, as of `attempt_devices`."""
-    facts = attempt.facts.facts if attempt.facts else {}
+    """Every device over the run. ?every=1 draws the idle ones too, ?members=1 each disk of a layout for itself,
+    ?from= &to= &width= a part of it more finely."""
     every, single = bool(query.get("every")), bool(query.get("members"))
     metrics = (*device_figures.DEVICE_PANELS, *device_figures.PERCENTILE_METRICS)
-    sampled = read_rows(attempt, metrics, request_params.requested_span(query))
-    uses = () if every or single else read_disk_uses(attempt)
-    marks = read_windows(attempt)
     return device_figures.build_device_figure(
-        attempt_title(attempt), sampled, facts, marks, every=every, uses=uses
+        attempt_title(attempt),
+        read_rows(attempt, metrics, request_params.requested_span(query)),
+        _stored_facts(attempt),
+        read_windows(attempt),
+        every=every,
+        uses=() if every or single else read_disk_uses(attempt),
     )
 
 
-@require_GET
-def attempt_disks(request: HttpRequest, pk: int) -> HttpResponse:
+def disk_figure(attempt: Attempt, query: QueryDict) -> Figure:
     """Disk x time: ?metric= one of devices.PANELS, ?from= &to= &width= a part of it more finely."""
-    attempt = _visible_attempt(request, pk)
-    metric = request.GET.get("metric") or device_figures.DEFAULT_METRIC
-    if metric not in device_figures.DEVICE_PANELS:
-        choices = ", ".join(device_figures.DEVICE_PANELS)
-        raise BadRequest(f"metric: {metric[:100]!r} is none of {choices}")
-    facts = attempt.facts.facts if attempt.facts else {}
-    sampled = read_rows(
-        attempt, device_figures.DEVICE_PANELS, request_params.requested_span(request.GET)
-    )
-    disks = device_figures.heat_map_disks(sampled, facts, read_disk_uses(attempt))
-    heat_map = device_figures.build_heat_map(
+    panels = device_figures.DEVICE_PANELS
+    metric = query.get("metric") or device_figures.DEFAULT_METRIC
+    if metric not in panels:
+        raise BadRequest(f"metric: {metric[:100]!r} is none of {', '.join(panels)}")
+    sampled = read_rows(attempt, panels, request_params.requested_span(query))
+    uses = read_disk_uses(attempt)
+    disks = device_figures.heat_map_disks(sampled, _stored_facts(attempt), uses)
+    return device_figures.build_heat_map(
         attempt_title(attempt), sampled, disks, metric, read_windows(attempt)
     )
-    return figure_response(with_attempt_origin(heat_map, attempt))
-
-
-@require_GET
-def attempt_histogram(request: HttpRequest, pk: int) -> HttpResponse:
-    """Histogram of I/O times, with shares below each. ?percent=even has an axis that is not stretched towards 100 %."""
-    attempt = _visible_attempt(request, pk)
-    return figure_response(with_attempt_origin(histogram_figure(attempt, request.GET), attempt))
 
 
 def histogram_figure(attempt: Attempt, query: QueryDict) -> Figure:
-    """Figure that `query` asks for, as of `attempt_histogram`."""
+    """Histogram of I/O times, with shares below each. ?percent=even has an axis that is not stretched towards 100 %."""
     scale = request_params.percent_scale(query)
-    return latency_figures.build_histogram_figure(
-        attempt_title(attempt), latency_distributions.read_latency_curves(attempt), scale
-    )
-
-
-@require_GET
-def attempt_cpu(request: HttpRequest, pk: int) -> HttpResponse:
-    attempt = _visible_attempt(request, pk)
-    return figure_response(with_attempt_origin(cpu_figure(attempt, request.GET), attempt))
+    curves = latency_distributions.read_latency_curves(attempt)
+    return latency_figures.build_histogram_figure(attempt_title(attempt), curves, scale)
 
 
 def cpu_figure(attempt: Attempt, query: QueryDict) -> Figure:
@@ -165,28 +140,43 @@ def cpu_figure(attempt: Attempt, query: QueryDict) -> Figure:
     return device_figures.build_cpu_figure(attempt_title(attempt), sampled, read_windows(attempt))
 
 
-@require_GET
-def attempt_cache(request: HttpRequest, pk: int, which: str) -> HttpResponse:
+def cache_figure(attempt: Attempt, query: QueryDict, which: str) -> Figure:
     """One of caches.CHARTS: caches, ARC, pools, arrays."""
-    attempt = _visible_attempt(request, pk)
     chart = caches.find_chart(which)
     if chart is None:
         raise Http404(f"There is no chart {which!r}.")
-    facts = attempt.facts.facts if attempt.facts else {}
     tracks, marks = current_tracks(attempt), read_windows(attempt)
-    drawing = caches.build_cache_figure(attempt_title(attempt), chart, tracks, facts, marks)
-    return figure_response(with_attempt_origin(drawing, attempt))
+    return caches.build_cache_figure(
+        attempt_title(attempt), chart, tracks, _stored_facts(attempt), marks
+    )
 
 
-@require_GET
-def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
+def live_figure(attempt: Attempt, query: QueryDict) -> Figure:
     """Figure of the running attempt so far; of one that is over, the whole.
 
     ?since= seconds leaves out what is older, ?disks=own all but the layout's own disks and what stands on them.
     """
+    title, facts = attempt_title(attempt), _stored_facts(attempt)
+    since = request_params.seconds_parameter(query, "since")
+    own = query.get("disks") == "own"
+    stored = read_tracks(attempt) if attempt.outcome else []
+    if not stored:
+        return live_samples.build_live_figure(title, attempt, facts, since, own=own)
+    tracks = live_samples.layout_tracks(stored, attempt, facts) if own else stored
+    rows = rows_from_tracks(tracks)
+    return device_figures.build_device_figure(title, rows, facts, read_windows(attempt))
+
+
+@require_GET
+def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
     rows = Attempt.objects.visible_to(request.user).select_related("run")
     campaign = get_object_or_404(rows.only("run__campaign"), pk=pk).run.campaign_id
-    return _cached_response(request, campaign, lambda: _live_figure(request, pk))
+
+    def build_figure() -> Figure:
+        attempt = _visible_attempt(request, pk)
+        return with_attempt_origin(live_figure(attempt, request.GET), attempt)
+
+    return _shared_response(request, campaign, build_figure)
 
 
 @require_GET
@@ -206,32 +196,7 @@ def attempt_strips(request: HttpRequest, pk: int) -> HttpResponse:
         strips = live_samples.read_strips(_visible_attempt(request, pk), every=every)
         return render_to_string("charts/_disk_strips.html", {"strips": strips}).encode()
 
-    if not may_be_shared(request):
-        return HttpResponse(render_strips())
-    key = request.path, request.META.get("QUERY_STRING", ""), access_rights(request.user)
-    return HttpResponse(
-        RENDERED.get_or_make(
-            key, change_listener.current_since(attempt.run.campaign_id), render_strips
-        )
-    )
-
-
-def _live_figure(request: HttpRequest, pk: int) -> Figure:
-    attempt = _visible_attempt(request, pk)
-    facts = attempt.facts.facts if attempt.facts else {}
-    since = request_params.seconds_parameter(request.GET, "since")
-    own = request.GET.get("disks") == "own"
-    stored = [] if attempt.outcome == "" else read_tracks(attempt)
-    if stored:
-        drawn_tracks = live_samples.layout_tracks(stored, attempt, facts) if own else stored
-        drawing = device_figures.build_device_figure(
-            attempt_title(attempt), rows_from_tracks(drawn_tracks), facts, read_windows(attempt)
-        )
-    else:
-        drawing = live_samples.build_live_figure(
-            attempt_title(attempt), attempt, facts, since, own=own
-        )
-    return with_attempt_origin(drawing, attempt)
+    return HttpResponse(_shared_bytes(request, attempt.run.campaign_id, render_strips))
 
 
 def current_tracks(attempt: Attempt) -> list[Track]:
@@ -245,14 +210,12 @@ def current_tracks(attempt: Attempt) -> list[Track]:
         return []
 
 
-def with_attempt_origin(figure: Figure, attempt: Attempt) -> Figure:
-    """Add the text of its origin to the figure."""
-    campaign = attempt.run.campaign
-    return origins.with_origin(figure, f"{campaign.name} (no. {campaign.pk})", [attempt.run_id])
-
-
 def attempt_title(attempt: Attempt) -> str:
     return f"run {attempt.run_id}, {attempt.run}"
+
+
+def _stored_facts(attempt: Attempt) -> dict[str, Any]:
+    return attempt.facts.facts if attempt.facts else {}
 
 
 def _visible_attempt(request: HttpRequest, pk: int) -> Attempt:
@@ -262,21 +225,23 @@ def _visible_attempt(request: HttpRequest, pk: int) -> Attempt:
     return get_object_or_404(rows, pk=pk)
 
 
-def _cached_response(
+def _shared_bytes(request: HttpRequest, campaign: int, make: Callable[[], bytes]) -> bytes:
+    """Made once for all open pages of the campaign: each asks at every change, and for what runs every few seconds."""
+    if not may_be_shared(request):
+        return make()
+    key = request.path, request.META.get("QUERY_STRING", ""), access_rights(request.user)
+    return RENDERED.get_or_make(key, change_listener.current_since(campaign), make)
+
+
+def _shared_response(
     request: HttpRequest, campaign: int, make: Callable[[], Figure]
 ) -> HttpResponse:
-    """Made once for all open pages of the campaign: each asks at every change, and for what runs every few seconds.
-
-    A browser that has it already is told so.
-    """
-    if not may_be_shared(request):
-        return figure_response(make())
-    key = request.path, request.META.get("QUERY_STRING", ""), access_rights(request.user)
-    figure = RENDERED.get_or_make(
-        key, change_listener.current_since(campaign), lambda: figure_json(make())
-    )
-    tag = quote_etag(sha256(figure).hexdigest()[:20])
+    """A browser that has the figure already is told so."""
+    figure = _shared_bytes(request, campaign, lambda: figure_json(make()))
     answer = _json_response(figure)
+    if not may_be_shared(request):
+        return answer
+    tag = quote_etag(sha256(figure).hexdigest()[:20])
     answer["ETag"] = tag
     return get_conditional_response(request, etag=tag, response=answer) or answer
 
@@ -286,6 +251,51 @@ def figure_response(figure: Figure) -> HttpResponse:
 
 
 def _json_response(figure: bytes) -> HttpResponse:
-    answer = HttpResponse(figure, content_type="application/json")
-    answer["Cache-Control"] = "no-cache"
-    return answer
+    return HttpResponse(
+        figure, content_type="application/json", headers={"Cache-Control": "no-cache"}
+    )
+
+
+def with_attempt_origin(figure: Figure, attempt: Attempt) -> Figure:
+    campaign = attempt.run.campaign
+    return _with_origin(figure, f"{campaign.name} (no. {campaign.pk})", [attempt.run_id])
+
+
+def with_lines_origin(figure: Figure, lines: Sequence[Group]) -> Figure:
+    """The figure, with campaigns and run numbers of what it draws."""
+    return _with_origin(figure, *_lines_origin(lines))
+
+
+def origin_text(lines: Sequence[Group]) -> str:
+    """ "Stripe sizes (no. 3); runs 5 to 9": of lines as a picture tells it of itself."""
+    campaigns, runs = _lines_origin(lines)
+    return f"{campaigns}; runs {number_ranges(runs)}" if lines else ""
+
+
+def _lines_origin(lines: Sequence[Group]) -> tuple[str, list[int]]:
+    names = dict.fromkeys(f"{line.campaign_name} (no. {line.campaign})" for line in lines)
+    return ", ".join(names), [sample.run for line in lines for sample in line.samples]
+
+
+def _with_origin(figure: Figure, campaigns: str, runs: Iterable[int]) -> Figure:
+    """The figure, whose `layout.meta.origin` says in words what it was made of."""
+    origin = {
+        "campaign": campaigns,
+        "runs": number_ranges(runs),
+        "software": f"BenchLab {benchlab.__version__}",
+    }
+    meta = {**figure["layout"].get("meta", {}), "origin": origin}
+    return {**figure, "layout": {**figure["layout"], "meta": meta}}
+
+
+def number_ranges(numbers: Iterable[int]) -> str:
+    """ "3, 5 to 9": each number once, in order."""
+    ranges: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    words = [str(first) if first == last else f"{first} to {last}" for first, last in ranges]
+    omitted = len(words) - MAX_RANGES
+    return ", ".join(words[:MAX_RANGES]) + (f" and {omitted} more ranges" if omitted > 0 else "")

@@ -16,20 +16,20 @@ urlpatterns = [
     path("runs/<int:pk>/history.json", history_page.run_history_figure, name="run-history-figure"),
     path("campaigns/<int:pk>/figure.json", figure_views.campaign_figure, name="campaign-figure"),
     path("campaigns/<int:pk>/numbers.csv", downloads.campaign_csv, name="campaign-csv"),
-    path(
-        "attempts/<int:pk>/devices.json", figure_views.attempt_devices, name="attempt-device-figure"
-    ),
-    path("attempts/<int:pk>/disks.json", figure_views.attempt_disks, name="attempt-disk-figure"),
-    path("attempts/<int:pk>/cpu.json", figure_views.attempt_cpu, name="attempt-cpu-figure"),
-    path(
-        "attempts/<int:pk>/caches/<slug:which>.json",
-        figure_views.attempt_cache,
-        name="attempt-cache-figure",
-    ),
-    path(
-        "attempts/<int:pk>/histogram.json",
-        figure_views.attempt_histogram,
-        name="attempt-histogram-figure",
+    *(
+        path(
+            f"attempts/<int:pk>/{address}.json",
+            figure_views.attempt_figure,
+            {"build": build},
+            name=f"attempt-{name}-figure",
+        )
+        for address, build, name in (
+            ("devices", figure_views.device_figure, "device"),
+            ("disks", figure_views.disk_figure, "disk"),
+            ("cpu", figure_views.cpu_figure, "cpu"),
+            ("caches/<slug:which>", figure_views.cache_figure, "cache"),
+            ("histogram", figure_views.histogram_figure, "histogram"),
+        )
     ),
     path(
         "attempts/<int:pk>/histogram.csv",

@@ -26,10 +26,10 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 import benchlab
-from benchlab.charts import origins, request_params, tables
+from benchlab.charts import request_params, tables
 from benchlab.charts.cards import Card
 from benchlab.charts.figure import figure_json
-from benchlab.charts.figure_views import build_lines_figure
+from benchlab.charts.figure_views import build_lines_figure, origin_text
 from benchlab.charts.queries import Group
 from benchlab.sharing import raw_data, report
 from benchlab.sharing.report import Subject
@@ -110,7 +110,7 @@ def _render_page(
         "sharing/report_file.html",
         {
             "subject": subject,
-            "about": origins.origin_text(lines),
+            "about": origin_text(lines),
             "body": mark_safe(_absolute(body, origin)),  # noqa: S308  # ours, escaped already
             "style": _style(),
             "scripts": scripts,

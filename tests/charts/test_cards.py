@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.http import QueryDict
-from django.template import Context, Template
+from django.template.loader import render_to_string
 from django.test import RequestFactory
 
 from benchlab.charts.cards import campaign_cards, campaign_dom_ids
@@ -49,11 +49,11 @@ def test_a_depth_that_was_not_reached_is_told(user, lab):
 
 
 @pytest.mark.parametrize("who", ["user", "other_user"])
-def test_the_tag_shows_a_team_its_own(request, who, lab):
+def test_the_cards_show_a_team_its_own(request, who, lab):
     asked = RequestFactory().get("/")
     asked.user = request.getfixturevalue(who)
-    text = Template("{% load charts %}{% campaign_charts campaign %}").render(
-        Context({"request": asked, "campaign": lab.campaign})
+    text = render_to_string(
+        "charts/_cards.html", {"cards": campaign_cards(asked.user, lab.campaign.pk)}, asked
     )
     assert ("data-figure-url" in text) == (who == "user")
     assert ("No results yet" in text) == (who != "user")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchlab.analysis.curves import Little, Spread
 from benchlab.charts.tables import CurvePoint
-from benchlab.charts.templatetags.curve_rows import curve_rows_html
+from benchlab.charts.templatetags.si import curve_rows
 
 POINT = CurvePoint(
     label="<b>raw</b> & more", outstanding=8, repeats=3, iops=Spread(3, 12_300.0, 11_000.0, 13_000.0),
@@ -14,7 +14,7 @@ POINT = CurvePoint(
 
 
 def test_a_row_says_all_and_leads_to_its_runs():
-    row = curve_rows_html([POINT], guest=False)
+    row = curve_rows([POINT], guest=False)
     assert row.startswith('<tr><th scope="row" class="line">&lt;b&gt;raw&lt;/b&gt; &amp; more</th>')
     cells = row.split("<td")[1:]
     assert len(cells) == 7
@@ -28,5 +28,5 @@ def test_a_row_says_all_and_leads_to_its_runs():
 
 
 def test_a_guest_is_led_nowhere():
-    row = curve_rows_html([POINT], guest=True)
+    row = curve_rows([POINT], guest=True)
     assert "<a" not in row and "<td>4 7</td>" in row

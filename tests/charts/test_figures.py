@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from math import log10
 
 import plotly.graph_objects as go
@@ -282,9 +283,17 @@ def test_two_to_six_lines_have_their_names_at_their_ends(count):
         assert [one["font"]["color"] for one in names] == list(palette.INKS.values())[:count]
 
 
-@pytest.mark.parametrize(("count", "apart"), [(1, 0.25), (7, 0.25), (12, 0.25), (3, 0.02)])
-def test_one_line_and_many_and_lines_that_end_close_together_have_none(count, apart):
+@pytest.mark.parametrize(("count", "apart"), [(1, 0.25), (7, 0.25), (12, 0.25), (6, 0.0)])
+def test_one_line_and_many_and_lines_that_end_at_one_place_have_none(count, apart):
     assert noted(curve.build_curve_figure("C", lines(count, apart), Choice())) == []
+
+
+def test_names_of_lines_that_end_close_together_keep_apart():
+    figure = curve.build_curve_figure("C", lines(3, 0.001), Choice())
+    places = [one["y"] for one in figure["layout"]["annotations"] if one["yref"] == "y"]
+    top = max(lines(3, 0.001)[-1].samples, key=lambda one: one.values["iops"]).values["iops"]
+    gap = figures.NAME_GAP * top
+    assert [b - a for a, b in pairwise(places)] == pytest.approx([gap, gap])
 
 
 def test_a_panel_with_several_lines_of_one_has_no_names():

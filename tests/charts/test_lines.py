@@ -18,14 +18,11 @@ def whole(raw: bytes) -> list[str]:
     return found[:-1] if len(found) > 1 and found[-1] == "" else found
 
 
-@given(st.lists(PIECES, max_size=40), st.integers(0, 30), st.integers(1, 4), st.integers(1, 9))
-def test_a_page_is_cut_out_of_the_bytes(
-    pieces: list[bytes], line: int, per_page: int, block: int
-) -> None:
+@given(st.lists(PIECES, max_size=40), st.integers(0, 30), st.integers(1, 4))
+def test_a_page_is_cut_out_of_the_bytes(pieces: list[bytes], line: int, per_page: int) -> None:
     raw = b"".join(pieces)
     with (
         patch.object(numbered_lines, "LINES_PER_PAGE", per_page),
-        patch.object(numbered_lines, "BLOCK_BYTES", block),
         patch.object(numbered_lines, "MAX_LINE_LETTERS", 3),
     ):
         found = numbered_lines.read_page(raw, line)

@@ -10,7 +10,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from benchlab.charts import origins
+from benchlab.charts import figure_views
 from benchlab.runs.models import Attempt, Measurement
 from tests.charts import made
 
@@ -120,8 +120,8 @@ def test_a_metric_that_nobody_knows_is_refused(web, campaign):
     [([], ""), ([7], "7"), ([3, 1, 2, 2], "1 to 3"), ([1, 3, 4, 9], "1, 3 to 4, 9")],
 )
 def test_run_numbers_are_told_as_ranges(numbers, words):
-    assert origins.number_ranges(numbers) == words
+    assert figure_views.number_ranges(numbers) == words
 
 
 def test_many_ranges_are_cut_and_counted():
-    assert origins.number_ranges(range(0, 200, 2)).endswith("78 and 60 more ranges")
+    assert figure_views.number_ranges(range(0, 200, 2)).endswith("78 and 60 more ranges")

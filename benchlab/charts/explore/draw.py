@@ -326,8 +326,9 @@ def _line_traces(chart: ExploreChart, line: Line, number: int, *, alone: bool) -
             "line": {"color": style.colour, "width": 1.5},
             "size": 11,
         }
-    ranges = [point for point in line.points if point.spread.low is not None]
-    if not (alone and ranges and _has_bands(chart)):
+    banded = line.points if alone and _has_bands(chart) else ()
+    ranges = [point for point in banded if point.spread.low is not None]
+    if not ranges:
         return [median]
     x, _ = _coordinates(chart, ranges)
     low, high = [p.spread.low for p in ranges], [p.spread.high for p in ranges]

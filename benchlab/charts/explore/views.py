@@ -19,8 +19,7 @@ from benchlab.charts.downloads import csv_response
 from benchlab.charts.explore import draw, exploration, factors, legend, lines
 from benchlab.charts.explore import query as wishes
 from benchlab.charts.explore.exploration import Exploration
-from benchlab.charts.figure import figure_json
-from benchlab.charts.origins import with_lines_origin
+from benchlab.charts.figure_views import figure_response, with_lines_origin
 from benchlab.charts.queries import OUTSTANDING, Group, fill_values
 from benchlab.web.lists import query_address, without_parameters
 
@@ -92,12 +91,8 @@ def explore(request: HttpRequest) -> HttpResponse:
 @require_GET
 def explore_figure(request: HttpRequest) -> HttpResponse:
     scene = exploration.read_exploration(request.user, wishes.parse_explore_query(request.GET))
-    answer = HttpResponse(
-        figure_json(with_lines_origin(draw.build_explore_figure(scene.chart), list(scene.groups))),
-        content_type="application/json",
-    )
-    answer["Cache-Control"] = "no-cache"
-    return answer
+    figure = draw.build_explore_figure(scene.chart)
+    return figure_response(with_lines_origin(figure, scene.groups))
 
 
 @require_GET
