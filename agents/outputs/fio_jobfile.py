@@ -3,7 +3,9 @@
 
 Only keys known to be harmless pass (default deny), because a job file can name other disks (filename, opendir,
 read_iolog), run programs (exec_prerun, ioengine=exec, `$` expressions that fio hands to bc through a shell), load code
-(ioengine=external) or write files anywhere (write_*_log). Of engines only those that read and write the target pass.
+(ioengine=external) or write files anywhere (write_*_log). Of engines only those that read and write the target pass:
+READ_AND_WRITE, from "I/O engine" in https://fio.readthedocs.io/en/latest/fio_doc.html and engines/ of fio 3.0 to 3.42.
+An engine that a later fio brings is refused until it stands there.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ import re
 from collections.abc import Iterable, Mapping
 
 from agents.contracts import OptionsError
-from agents.outputs import fio_engines
 
 DIRECTIONS = (
     "read",
@@ -72,7 +73,7 @@ def check_setting(key: str, value: str | None, where: str) -> None:
     if value is not None and not _VALUE.match(value):
         raise OptionsError(f"{where}: {key} may not hold {value[:80]!r}")
     if key == "ioengine":
-        fio_engines.check_engine(value or "", where)
+        check_engine(value or "", where)
     if key == "mem" or key == "iomem":
         _check_memory(value, where)
     if value is not None and _HOLDS_PATH.search(value):
@@ -167,9 +168,7 @@ def outstanding_ios(sections: Sections) -> int | None:
         depth, jobs = _whole_number(settings, "iodepth"), _whole_number(settings, "numjobs")
         if depth is None or jobs is None:
             return None
-        total += jobs * (
-            1 if settings.get("ioengine", "psync") in fio_engines.SYNCHRONOUS else depth
-        )
+        total += jobs * (1 if settings.get("ioengine", "psync") in SYNCHRONOUS else depth)
     return total
 
 
@@ -289,3 +288,80 @@ def runtime_of(settings: Mapping[str, str | None]) -> float:
 def _time(value: str | None) -> float:
     match = re.match(r"(\d{1,9}(?:\.\d{1,9})?)\s*(us|ms|s|m|h|d)?\Z", value or "")
     return float(match[1]) * _SECONDS[match[2] or ""] if match else 0.0
+
+
+READ_AND_WRITE = (
+    "libaio",
+    "io_uring",
+    "psync",
+    "sync",
+    "vsync",
+    "pvsync",
+    "pvsync2",
+    "posixaio",
+    "mmap",
+    "splice",
+)
+# They complete an I/O before they issue the next one, whatever `iodepth` is.
+SYNCHRONOUS = frozenset({"psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "splice"})
+
+_DISCARDS = "it completes every I/O at once and transfers nothing"
+_METADATA = "it changes the metadata of files and neither reads nor writes data"
+_NETWORK = "it sends data over the network and uses no disk"
+# Rates of these are of no storage at all: neither of the target nor of another one.
+WITHOUT_STORAGE = {
+    "null": _DISCARDS,
+    "cpuio": "it uses the CPU and does no I/O",
+    "exec": "it runs a program and does no I/O itself",
+    "net": _NETWORK,
+    "netsplice": _NETWORK,
+    "rdma": _NETWORK,
+    **dict.fromkeys(
+        (
+            "dircreate",
+            "dirdelete",
+            "dirstat",
+            "falloc",
+            "filecreate",
+            "filedelete",
+            "filestat",
+            "ftruncate",
+        ),
+        _METADATA,
+    ),
+}
+_REMOTE = "it works on remote storage and not on the target"
+# SG_IO on a partition or a volume reaches the disk below it, from the disk's first sector on: what is written there is
+# somebody else's. Character devices of NVMe and of zoned disks are not what a campaign mounts or stacks.
+_RAW_COMMANDS = "it sends commands to the disk itself, past partitions, volumes and file systems"
+_MEMORY = "it is for persistent memory and not for disks"
+_ELSEWHERE = {
+    **dict.fromkeys(
+        ("dfs", "gfapi", "gfapi_async", "glusterfs", "http", "libhdfs", "libiscsi", "nbd", "nfs"),
+        _REMOTE,
+    ),
+    **dict.fromkeys(("rados", "rbd"), _REMOTE),
+    **dict.fromkeys(("io_uring_cmd", "libblkio", "libzbc", "mtd", "sg", "xnvme"), _RAW_COMMANDS),
+    **dict.fromkeys(("dev-dax", "libpmem", "pmemblk"), _MEMORY),
+    "external": "it loads code from a file",
+    "e4defrag": "it moves the extents of files on ext4 instead of reading and writing data",
+}
+REFUSED = WITHOUT_STORAGE | _ELSEWHERE
+
+
+def check_engine(engine: str, where: str) -> None:
+    """Raises OptionsError for every engine that is not known to read and write the target."""
+    if engine in READ_AND_WRITE:
+        return
+    why = REFUSED.get(engine.partition(":")[0], "it is not known to read and write the target")
+    raise OptionsError(
+        f"{where}: ioengine {engine[:40]!r} is not allowed: {why}. Use one of {', '.join(READ_AND_WRITE)}"
+    )
+
+
+def without_storage(engines: Iterable[str]) -> str:
+    """Reason to refuse a result of these engines, as they use no storage; "" where there is none."""
+    for engine in engines:
+        if why := WITHOUT_STORAGE.get(engine.strip()):
+            return f"this job did no I/O to storage: ioengine={engine.strip()}, {why}"
+    return ""

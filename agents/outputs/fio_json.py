@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """fio's JSON, from 2.0 to 3.4x, as FioJobs. Raises ParseError, nothing else.
 
-Checked against stat.c of several ages (docs of none say it); fio_fields.py says which version of 3 brought what.
+Checked against stat.c of several ages (docs of none say it); fio_aims.py says which version of 3 brought what.
 `bw` is KiB/s in all versions, `bw_bytes` B/s. `io_bytes` is KiB before `io_kbytes` existed and bytes since; the unit
 is never guessed from a version but proven by bandwidth times runtime. Latencies are microseconds in `slat`, `clat`,
 `lat` (2.x) and nanoseconds in `slat_ns`, `clat_ns`, `lat_ns` (3.x), whose count of samples is `N`. `total_ios` is
@@ -18,8 +18,8 @@ from functools import lru_cache
 from typing import Any
 
 from agents.contracts import ParseError
-from agents.outputs import fio_aims, fio_fields, fio_load, json_lines
-from agents.outputs.fio_hist import GROUP_BITS, LAYOUTS, middle
+from agents.outputs import fio_aims, fio_load
+from agents.outputs.fio_log import GROUP_BITS, LAYOUTS, middle
 from agents.outputs.fio_model import (
     ALL_CLIENTS,
     LARGEST,
@@ -118,11 +118,11 @@ def _watched(jobs: Iterable[tuple[object, int]], heads: Heads) -> Iterator[tuple
 
 
 def _member_lines(raw: bytes, document: Mapping[str, object] | None) -> Lines:
-    if len(raw) > json_lines.LARGEST:
+    if len(raw) > fio_load.LARGEST:
         return {}
     text = raw.decode()
-    lines = json_lines.along(text, document, UNASKED, SOME) if document is not None else None
-    return json_lines.lines_by_path(text, UNASKED) if lines is None else lines
+    lines = fio_load.along(text, document, UNASKED, SOME) if document is not None else None
+    return fio_load.lines_by_path(text, UNASKED) if lines is None else lines
 
 
 def _document_jobs(document: fio_load.Document, lines: Lines) -> Iterator[FioJob]:
@@ -184,7 +184,7 @@ def _member_number(
         # nearly always
         return float(value)
     if value is None and key not in data:
-        since = fio_fields.field_version(key)
+        since = fio_aims.field_version(key)
         raise ParseError(f"{where}.{key} is missing, although fio prints it since {since}")
     if value is fio_load.TWICE:
         raise ParseError(f"{where}.{key} appears twice, with different values")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from agents.contracts import ParseError
 from agents.outputs.fio_model import ALL_CLIENTS, FioJob, Latencies, Traffic
-from agents.outputs.fio_started import roundest
+from agents.outputs.fio_text import roundest
 
 HEAD = re.compile(r"^\s*(?:2;[^;\n]*|[345];fio[- ][^;\n]*;[^;\n]*);\d+;\d+;\d+;\d+;\d+;", re.M)
 # of any such line, fast to be found missing

@@ -2,13 +2,21 @@
 """Command lines as terminal logs show them: behind any prompt, sudo, environment, path; up to a pipe or redirection.
 
 The one place that tells them, for every reader. A line of prose that speaks of a program is no command of it.
+The second half makes one result of the reports of a command that watches (iostat, zpool iostat).
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache
+from itertools import pairwise
+from math import nan
+
+from agents.contracts import Metric, Series, Unit
+from agents.texts.parsed_result import ParsedResult
 
 # characters of a line that may be a command
 LONGEST = 2000
@@ -175,3 +183,234 @@ def _parse_command(line: str, start: int, match: re.Match[str]) -> Command:
     unquoted = before.lstrip("\"'") if not quotes or quotes not in before else before
     text = f"{unquoted.lstrip()}{body}{quotes if quotes in before else ''}"
     return Command(text, tuple(body.split()))
+
+
+# by metric; None: there was no such request
+Values = dict[str, float | None]
+
+CLOCKS = (
+    "%Y-%m-%dT%H:%M:%S%z",
+    "%Y-%m-%d %H:%M:%S",
+    "%m/%d/%Y %I:%M:%S %p",
+    "%m/%d/%Y %H:%M:%S",
+    "%m/%d/%y %I:%M:%S %p",
+    "%m/%d/%y %H:%M:%S",
+    "%d/%m/%Y %H:%M:%S",
+    "%d/%m/%y %H:%M:%S",
+    "%d.%m.%Y %H:%M:%S",
+    "%d.%m.%y %H:%M:%S",
+    "%d-%m-%Y %H:%M:%S",
+    "%d-%m-%y %H:%M:%S",
+)
+DATE = re.compile(
+    r"(?:Time: )?\d\d?[/.:-]\d\d[/.:-]\d\d\S*(?: \S+){0,2}|\d{4}-\d\d-\d\d[T ]\S+|\d{9,10}"
+    r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} \d\d? [\d:]{8} (?:\w+ ){0,3}\d{4}"
+)
+SOME_MISSING = "not all reports have all devices: a mean is of those that have it"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    # 0: the report leaves the device out
+    line: int
+    values: Values
+
+
+@dataclass(slots=True)
+class Report:
+    first: int
+    last: int
+    # by device; "": the host
+    rows: dict[str, Sample] = field(default_factory=dict)
+    # seconds of some clock
+    when: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Properties common to all that one reader finds."""
+
+    name: str
+    units: Mapping[str, Unit]
+    # of a time per request: the rates of those requests
+    weights: Mapping[str, tuple[str, ...]]
+    # why a device may be missing in a report
+    missing: str = ""
+
+
+def when(line: str) -> tuple[bool, float | None]:
+    """Is the line a date, and which second, where that is certain?"""
+    line = " ".join(line.split())
+    if not DATE.fullmatch(line):
+        return False, None
+    if line.isdigit():
+        return True, float(line)
+    for form in CLOCKS:
+        try:
+            return True, datetime.strptime(line, form).timestamp() if "%z" in form else _second(
+                line, form
+            )
+        except ValueError:
+            continue
+    match = re.search(r"(\w{3}) +(\d\d?) ([\d:]{8}) .*?(\d{4})$", line)
+    if match and not re.search(r"\b[AP]M\b", line):
+        try:
+            return True, _second(" ".join(match.groups()), "%b %d %H:%M:%S %Y")
+        except ValueError:
+            pass
+    return True, None
+
+
+def _second(line: str, form: str) -> float:
+    return (datetime.strptime(line, form) - datetime(1970, 1, 1)).total_seconds()
+
+
+def interval(command: Command) -> float | None:
+    """Seconds between reports, by the command line: "-w 1", or its first number; devices may stand around it."""
+    own = " ".join(command.words)
+    if flag := re.search(r"\s-w ?(\d+(?:\.\d+)?)(?=\s|$)", own):
+        return float(flag[1]) or None
+    number = re.search(r"(?<!\s-[cgjnop])\s(\d+(?:\.\d+)?)(?=\s|$)", own)
+    return (float(number[1]) or None) if number else None
+
+
+def leaves_boot_out(command: Command) -> bool:
+    return command.flag("y")
+
+
+def leaves_idle_out(command: Command) -> bool:
+    """iostat -z; zpool iostat has no such flag."""
+    return command.words[:1] == ("iostat",) and command.flag("z")
+
+
+def watch_block(
+    kind: Kind, reports: Sequence[Report], command: Command, title: str, notes: Sequence[str] = ()
+) -> ParsedResult:
+    """All reports of one run of the command; at least one."""
+    all_notes = list(notes)
+    measured_reports = list(reports)
+    if not leaves_boot_out(command):
+        if len(reports) > 1:
+            measured_reports = measured_reports[1:]
+            all_notes.append(
+                "the first report is the average since boot, as these commands begin: left out"
+            )
+        else:
+            all_notes.append("the only report: it may be the average since boot")
+    if leaves_idle_out(command):
+        measured_reports = _with_idle(kind, measured_reports, reports)
+        all_notes.append("iostat -z leaves idle devices out: a device that is missing did nothing")
+    elif any(
+        report.rows.keys() - {""} != measured_reports[0].rows.keys() - {""}
+        for report in measured_reports
+    ):
+        all_notes.append(SOME_MISSING + kind.missing)
+    times = _times(reports, measured_reports, command, all_notes)
+    devices = dict.fromkeys(name for report in measured_reports for name in report.rows)
+    return ParsedResult(
+        kind.name,
+        min(report.first for report in reports),
+        max(report.last for report in reports),
+        title,
+        command=command.text,
+        metrics=tuple(
+            m for device in devices for m in _device_metrics(kind, device, measured_reports)
+        ),
+        series=tuple(
+            s for device in devices for s in _device_series(kind, device, measured_reports, times)
+        ),
+        notes=tuple(all_notes),
+    )
+
+
+def _with_idle(
+    kind: Kind, measured_reports: Sequence[Report], reports: Sequence[Report]
+) -> list[Report]:
+    """Reports with zeros for each device that another report shows; if none shows any, the one since boot."""
+    named_reports = (
+        measured_reports
+        if any(name for report in measured_reports for name in report.rows)
+        else reports
+    )
+    rows_by_name = {
+        name: row.values for report in named_reports for name, row in report.rows.items() if name
+    }
+    idle = {
+        name: Sample(0, {metric: None if metric in kind.weights else 0.0 for metric in values})
+        for name, values in rows_by_name.items()
+    }
+    return [replace(report, rows={**idle, **report.rows}) for report in measured_reports]
+
+
+def _times(
+    reports: Sequence[Report],
+    measured_reports: Sequence[Report],
+    command: Command,
+    notes: list[str],
+) -> tuple[float, ...]:
+    """Seconds at which the kept reports were made, since the one before the first of them."""
+    clocks = [report.when for report in reports]
+    known_clocks = [at for at in clocks if at is not None]
+    rising = all(a < b for a, b in pairwise(known_clocks))
+    if len(known_clocks) == len(clocks) > 1 and rising:
+        before = (
+            known_clocks[0]
+            if len(measured_reports) < len(known_clocks)
+            else 2 * known_clocks[0] - known_clocks[1]
+        )
+        return tuple(
+            at - before for at in known_clocks[len(known_clocks) - len(measured_reports) :]
+        )
+    step = interval(command)
+    if step is None and len(reports) > 1:
+        notes.append("the interval between reports is unknown: they are numbered")
+    return tuple((number + 1) * (step or 1.0) for number in range(len(measured_reports)))
+
+
+def _device_series(
+    kind: Kind, device: str, reports: Sequence[Report], times: tuple[float, ...]
+) -> list[Series]:
+    rows = [report.rows[device].values if device in report.rows else {} for report in reports]
+    return [
+        Series(device, metric, unit, times, tuple(_number_or_nan(row.get(metric)) for row in rows))
+        for metric, unit in kind.units.items()
+        if any(metric in row for row in rows)
+    ]
+
+
+def _number_or_nan(value: float | None) -> float:
+    return nan if value is None else value
+
+
+def _device_metrics(kind: Kind, device: str, reports: Sequence[Report]) -> list[Metric]:
+    samples = [report.rows[device] for report in reports if device in report.rows]
+    labels = {"device": device} if device else {}
+    metrics = []
+    for metric, unit in kind.units.items():
+        if not any(metric in sample.values for sample in samples):
+            continue
+        value = _mean(metric, samples, kind.weights.get(metric, ()))
+        note = f"mean of {len(samples)} reports" if len(samples) > 1 else ""
+        if len(samples) < len(reports):
+            note = f"mean of the {len(samples)} of {len(reports)} reports that have it"
+        note = "no such requests" if value is None else note
+        line = next((sample.line for sample in samples if sample.line), reports[0].first)
+        metrics.append(Metric(metric, value, unit, labels, note, line))
+    return metrics
+
+
+def _mean(metric: str, samples: Sequence[Sample], rates: Sequence[str]) -> float | None:
+    """A time or size per request is weighed by the requests, as one long report would have done."""
+    known_values = [(s, s.values[metric]) for s in samples if s.values.get(metric) is not None]
+    if len(known_values) == 1:
+        return known_values[0][1]
+    pairs = [(value, _weight(sample, rates)) for sample, value in known_values if value is not None]
+    total = sum(weight for _, weight in pairs)
+    # so few that their rates are printed as 0
+    if pairs and not total:
+        return sum(value for value, _ in pairs) / len(pairs)
+    return sum(value * weight for value, weight in pairs) / total if total else None
+
+
+def _weight(sample: Sample, rates: Sequence[str]) -> float:
+    return sum(sample.values.get(rate) or 0.0 for rate in rates) if rates else 1.0

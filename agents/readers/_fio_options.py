@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from agents.outputs import fio_engines, fio_started, fio_text
+from agents.outputs import fio_jobfile, fio_text
 from agents.outputs import fio_jobfile as jobfile
 from agents.outputs.fio_json import DIRECTIONS, Heads, global_options
 from agents.outputs.fio_load import TWICE
-from agents.outputs.fio_started import Started
+from agents.outputs.fio_text import Started
 
 GROUPED = (
     "fio summed up sections of different depth (group_reporting): the outstanding I/Os are unknown"
@@ -36,7 +36,7 @@ class ReportedOptions:
 
 def of_text(block: str) -> ReportedOptions:
     """`name: (g=0): rw=randread, bs=4K-4K/4K-4K, ioengine=libaio, iodepth=64` of each job, `jobs=2` of each result."""
-    started = {start.name: start for start in fio_started.parse_starting_lines(block)}
+    started = {start.name: start for start in fio_text.parse_starting_lines(block)}
     names: dict[str, int] = {}
     groups = set()
     for head in fio_text.HEAD.finditer(block):
@@ -87,7 +87,7 @@ def _of_line(started: Started) -> dict[str, object]:
 
 def engines_of_text(block: str) -> list[str]:
     """Engine of each job in the starting lines."""
-    return [start.ioengine for start in fio_started.parse_starting_lines(block)]
+    return [start.ioengine for start in fio_text.parse_starting_lines(block)]
 
 
 def engines_of_document(data: Heads) -> list[str]:
@@ -200,7 +200,7 @@ def _copies(options: Mapping[str, str]) -> int:
 
 
 def _depth(engine: object, depth: object) -> int:
-    if (engine or ENGINE) in fio_engines.SYNCHRONOUS:
+    if (engine or ENGINE) in fio_jobfile.SYNCHRONOUS:
         return 1
     return depth if isinstance(depth, int) and depth else 1
 
@@ -218,10 +218,10 @@ def _same(options_of_jobs: list[dict[str, object]]) -> dict[str, object]:
 
 def _size_bytes(options: Mapping[str, str], key: str) -> int | None:
     """Size as fio reads it: k is 1024 bytes and kib 1000, the other way round behind kb_base=1000."""
-    size = fio_started.SIZE.fullmatch(options[key])
+    size = fio_text.SIZE.fullmatch(options[key])
     if not size:
         return None
     names = list(options)
     thousands = options.get("kb_base") == "1000" and names.index("kb_base") < names.index(key)
     base = 1000 if thousands != bool(size[4] and size[5]) else 1024
-    return int(float(size[1] + (size[2] or "")) * base ** fio_started.POWERS[size[3].lower()])
+    return int(float(size[1] + (size[2] or "")) * base ** fio_text.POWERS[size[3].lower()])

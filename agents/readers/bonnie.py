@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import re
 
-from agents.outputs import bonnie_csv as csv
-from agents.outputs import bonnie_model as model
-from agents.outputs import bonnie_runs as runs
+from agents.outputs import bonnie_output
 from agents.readers import _command
 from agents.texts.parsed_result import ParsedResult
 
@@ -21,10 +19,10 @@ ABOVE = 40
 
 def find_results(text: str, name: str) -> list[ParsedResult]:
     lines = text.split("\n")
-    return [_run_block(lines, run) for run in runs.find_runs(lines)]
+    return [_run_block(lines, run) for run in bonnie_output.find_runs(lines)]
 
 
-def _run_block(lines: list[str], run: runs.Run) -> ParsedResult:
+def _run_block(lines: list[str], run: bonnie_output.Run) -> ParsedResult:
     start, command = _above(lines, run.first)
     if run.error:
         return _trouble(start, run, command, str(run.error))
@@ -43,21 +41,21 @@ def _run_block(lines: list[str], run: runs.Run) -> ParsedResult:
         tool=KIND,
         version=version,
         command=command,
-        metrics=tuple(model.table_metrics(best)),
+        metrics=tuple(bonnie_output.table_metrics(best)),
         options=_reported_options(best),
         notes=tuple(_run_notes(run)),
     )
 
 
-def _trouble(start: int, run: runs.Run, command: str, why: str) -> ParsedResult:
+def _trouble(start: int, run: bonnie_output.Run, command: str, why: str) -> ParsedResult:
     return ParsedResult(
         KIND, start + 1, run.last + 1, "bonnie++", KIND, command=command, trouble=why
     )
 
 
-def _reported_options(table: model.Table) -> dict[str, int]:
+def _reported_options(table: bonnie_output.Table) -> dict[str, int]:
     """Options of the tool, as far as the result shows them. 2.00 leaves the size of a chunk out of its CSV line."""
-    options: dict[str, int] = {"size": model.size_of(table.size) or 0}
+    options: dict[str, int] = {"size": bonnie_output.size_of(table.size) or 0}
     count = re.match(r"\d{1,9}", table.files)
     options["files"] = int(count[0]) if count else 0
     if table.size:
@@ -65,7 +63,7 @@ def _reported_options(table: model.Table) -> dict[str, int]:
     return options
 
 
-def _run_notes(run: runs.Run) -> list[str]:
+def _run_notes(run: bonnie_output.Run) -> list[str]:
     notes = []
     if run.csv is None:
         notes.append("without the CSV line: figures are rounded as in the text")
@@ -82,10 +80,12 @@ def _above(lines: list[str], first: int) -> tuple[int, str]:
     """Index of the run's first own line, and its command line: progress stands between that and the result."""
     start = first
     for index in range(first - 1, max(first - ABOVE, -1), -1):
-        line = " ".join(lines[index].split()) if len(lines[index]) < runs.LONGEST else "long"
+        line = (
+            " ".join(lines[index].split()) if len(lines[index]) < bonnie_output.LONGEST else "long"
+        )
         if command := _command.find_command(line, "bonnie++"):
             return index, command.text
-        if runs.PROGRESS.fullmatch(line) or csv.HEAD.fullmatch(line):
+        if bonnie_output.PROGRESS.fullmatch(line) or bonnie_output.HEAD.fullmatch(line):
             start = index
         elif line and not _command.may_stand_between(line):
             break

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from agents.contracts import Histogram, Metric, ParseError
-from agents.outputs import fio_engines, fio_json, fio_terse, fio_text
+from agents.outputs import fio_jobfile, fio_json, fio_terse, fio_text
 from agents.readers import _command, _fio_duplicates, _fio_options
 from agents.readers._fio_duplicates import Printed
 from agents.texts.parsed_result import ParsedResult
@@ -153,7 +153,7 @@ def _parse_figures(raw: bytes) -> _Read:
         read = fio_json.parse_jobs(raw, heads)
         metrics, histograms = tool.with_histograms(read, tool.Options())
         reported_options = _fio_options.of_document(heads)
-        if refusal := fio_engines.without_storage(_fio_options.engines_of_document(heads)):
+        if refusal := fio_jobfile.without_storage(_fio_options.engines_of_document(heads)):
             return _Read(reported_options, trouble=refusal)
         return _Read(reported_options, metrics, histograms=histograms)
     except ParseError as error:
@@ -256,7 +256,7 @@ def _summary_end(text: str, at: int) -> int:
 
 
 def _parsed(block: str, reported_options: _fio_options.ReportedOptions) -> _Read:
-    if refusal := fio_engines.without_storage(_fio_options.engines_of_text(block)):
+    if refusal := fio_jobfile.without_storage(_fio_options.engines_of_text(block)):
         return _Read(reported_options, trouble=refusal)
     try:
         return _Read(

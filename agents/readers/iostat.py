@@ -4,7 +4,7 @@
 A report is a table below its headings, or several with the devices' names behind (--pretty); avg-cpu and a date above
 it belong to it. Reports one after another are one run of iostat. Rows without headings are read where the same text
 showed such a table before, and their sizes agree. Lines that were broken on their way (a mail's, a narrow terminal's)
-are put together by their columns. `iostat -o JSON` is read by _iostat_json.
+are put together by their columns. `iostat -o JSON` is read by _iostat.
 """
 
 from __future__ import annotations
@@ -14,17 +14,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from agents.contracts import ParseError
-from agents.readers import _command, _iostat_json, _watched
-from agents.readers import _iostat_columns as table
-from agents.readers._command import Command
-from agents.readers._iostat_columns import Heads
-from agents.readers._watched import Report, Sample
+from agents.readers import _command, _iostat
+from agents.readers._command import Command, Report, Sample
+from agents.readers._iostat import Heads
 from agents.texts.parsed_result import ParsedResult
 
 LABEL = "iostat"
 KEYWORDS = ("evice",)
 LEFT_OUT = " (with -z, idle devices are left out: their zeros are missing in it)"
-KIND = _watched.Kind("iostat", table.UNITS, table.PER_REQUEST, LEFT_OUT)
+KIND = _command.Kind("iostat", _iostat.UNITS, _iostat.PER_REQUEST, LEFT_OUT)
 
 ARGUMENT = re.compile(r"[-\w.,/=:]+", re.ASCII)
 BANNER = re.compile(r"Linux \S+ \(.+\) .*\(\d+ CPU\)|Linux \S+ \(.+\) \d\S+( _\w+_)?")
@@ -88,16 +86,16 @@ class _Reader:
         yield from self._end_run()
 
     def _read_line(self, words: list[str]) -> Iterator[ParsedResult]:
-        """Reads on from self.at, by one line or a table."""
+        """Reads on from self.at, by one line or a _iostat."""
         number, line = self.at + 1, " ".join(words)
         self.at += 1
-        dated, second = _watched.when(line) if words and len(line) < 60 else (False, None)
+        dated, second = _command.when(line) if words and len(line) < 60 else (False, None)
         if not words:
             return
         if command := _command_in_line(line):
             yield from self._end_run()
             self.run = _Run(command, number)
-        elif _iostat_json.begins(line):
+        elif _iostat.begins(line):
             yield from self._document(number)
         elif self.run.command and not self.run.reports and _command.may_stand_between(line):
             return
@@ -116,7 +114,7 @@ class _Reader:
     def _cpu(self, number: int) -> Iterator[ParsedResult]:
         words = self.lines[self.at].split() if self.at < len(self.lines) else []
         try:
-            values = table.cpu(words, self.at + 1)
+            values = _iostat.parse_cpu(words, self.at + 1)
         except ParseError:
             # cut, or quoted without figures: the table may follow all the same
             return
@@ -131,7 +129,7 @@ class _Reader:
             self.run = run
             yield from self._end_run()
             run = _Run()
-        read = _iostat_json.parse_document(self.lines, number)
+        read = _iostat.parse_document(self.lines, number)
         self.at = max(read.last, self.at)
         if read.trouble:
             yield ParsedResult(KIND.name, read.first, read.last, "iostat", trouble=read.trouble)
@@ -177,17 +175,17 @@ class _Reader:
     def _headings(self, at: int) -> tuple[Heads | None, int]:
         """Those that begin in that line, and how many lines they take: long lines break. Raises ParseError."""
         words, lines = self.lines[at].split(), 1
-        while words[0] in table.DEVICE and at + lines < len(self.lines) and lines < MOST_BROKEN:
+        while words[0] in _iostat.DEVICE and at + lines < len(self.lines) and lines < MOST_BROKEN:
             below = self.lines[at + lines].split()
-            if not below or not all(table.is_known_heading(heading) for heading in below[1:-1]):
+            if not below or not all(_iostat.is_known_heading(heading) for heading in below[1:-1]):
                 break
-            if not table.is_known_heading(below[0]):
-                if len(words) < 2 or not table.is_known_heading(words[-1] + below[0]):
+            if not _iostat.is_known_heading(below[0]):
+                if len(words) < 2 or not _iostat.is_known_heading(words[-1] + below[0]):
                     break
                 # broken within a word
                 words[-1] += below.pop(0)
             words, lines = words + below, lines + 1
-        return table.parse_heading(words), lines
+        return _iostat.parse_heading(words), lines
 
     def _goes_on(self, heads: Heads) -> bool:
         """True for a further table of the last report, with other columns of the same devices."""
@@ -217,7 +215,7 @@ class _Reader:
 
     def _all_idle(self) -> bool:
         """Are headings without a row a report of -z? Only where its end is to be seen: else it may be cut."""
-        if self.at == len(self.lines) or not _watched.leaves_idle_out(self.run.command):
+        if self.at == len(self.lines) or not _command.leaves_idle_out(self.run.command):
             return False
         below = self.lines[self.at].split()
         return not below or below in (TITLE, CPU) or below[0].lower() in ("device", "device:")
@@ -229,8 +227,8 @@ class _Reader:
         while self.at < len(self.lines):
             line = self.lines[self.at]
             words, lines = self._read_row(heads, broken)
-            heading = bool(words) and (words[0] in table.DEVICE or words[-1] in table.DEVICE)
-            if heading or not table.looks_like_row(words, wide):
+            heading = bool(words) and (words[0] in _iostat.DEVICE or words[-1] in _iostat.DEVICE)
+            if heading or not _iostat.looks_like_row(words, wide):
                 break
             if len(words) <= wide and self.at + lines == len(self.lines) and rows:
                 self.run.notes.append(f"line {self.at + 1} is truncated, and left out")
@@ -238,7 +236,7 @@ class _Reader:
                 break
             if words[0] in rows:
                 raise ParseError(f"{words[0]} twice in one report", self.at + 1, line)
-            rows[words[0]] = Sample(self.at + 1, table.parse_row(words, heads, self.at + 1, line))
+            rows[words[0]] = Sample(self.at + 1, _iostat.parse_row(words, heads, self.at + 1, line))
             self.at += lines
         return rows
 
@@ -275,7 +273,7 @@ class _Reader:
             for at in range(number, end + 1):
                 words = self.lines[at - 1].split()
                 rows[words[0]] = Sample(
-                    at, table.parse_row(words, self.known, at, self.lines[at - 1])
+                    at, _iostat.parse_row(words, self.known, at, self.lines[at - 1])
                 )
         except ParseError:
             # some other table
@@ -305,7 +303,7 @@ class _Reader:
         many = f"{len(run.reports)} reports" if len(run.reports) > 1 else "1 report"
         title = f"iostat, {len(devices)} device{'s' * (len(devices) > 1)}, {many}"
         notes = list(dict.fromkeys(run.notes))
-        result = _watched.watch_block(KIND, run.reports, run.command, title, notes)
+        result = _command.watch_block(KIND, run.reports, run.command, title, notes)
         first, last = min(run.first or result.first, result.first), max(run.last, result.last)
         yield replace(result, first=first, last=last, head=run.head)
 

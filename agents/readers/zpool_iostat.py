@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from agents.contracts import ParseError
 from agents.outputs import zpool_iostat as zpool
-from agents.readers import _command, _watched
-from agents.readers._command import Command
-from agents.readers._watched import Report, Sample
+from agents.readers import _command
+from agents.readers._command import Command, Report, Sample
 from agents.texts.parsed_result import ParsedResult
 
 LABEL = "zpool iostat"
@@ -21,7 +20,7 @@ WEIGHTS = {
     for way in ("read", "write")
     for wait in ("wait", "disk_wait")
 }
-KIND = _watched.Kind("zpool_iostat", zpool.UNITS, WEIGHTS)
+KIND = _command.Kind("zpool_iostat", zpool.UNITS, WEIGHTS)
 
 EXACT = re.compile(r"\S+( \d+){6}")
 HEADINGS = ("capacity operations bandwidth", "pool alloc free read write read write")
@@ -46,7 +45,7 @@ def find_results(text: str, name: str) -> list[ParsedResult]:
             command, said_at = _command.NONE, 0
             continue
         elif words and not (
-            (len(lines[at]) < 60 and _watched.when(lines[at])[0])
+            (len(lines[at]) < 60 and _command.when(lines[at])[0])
             or _command.may_stand_between(lines[at])
         ):
             # of something else
@@ -57,7 +56,7 @@ def find_results(text: str, name: str) -> list[ParsedResult]:
 
 def _begins(lines: Sequence[str], at: int) -> bool:
     """Are these the headings, or the date of -T above them?"""
-    if lines[at] and len(lines[at]) < 60 and at + 1 < len(lines) and _watched.when(lines[at])[0]:
+    if lines[at] and len(lines[at]) < 60 and at + 1 < len(lines) and _command.when(lines[at])[0]:
         at += 1
     below = lines[at + 1].split() if at + 1 < len(lines) else []
     return zpool.heads(lines[at]) and below[:1] in (["pool"], ["vdev"])
@@ -83,7 +82,7 @@ def _block(
     title = f"zpool iostat of {', '.join(pools)}"
     clocks = (list(dates), list(dates.values()))
     dated_reports = [_dated_report(report, *clocks) for report in reports]
-    result = _watched.watch_block(
+    result = _command.watch_block(
         KIND, dated_reports, command, title, _run_notes(reports, flat and verbose)
     )
     last = max(result.last, max(number for number, _ in block_lines))
@@ -109,7 +108,7 @@ def _extent(
     end = at
     while end < len(lines):
         words = lines[end].split()
-        dated, second = _watched.when(lines[end]) if len(lines[end]) < 60 else (False, None)
+        dated, second = _command.when(lines[end]) if len(lines[end]) < 60 else (False, None)
         head = zpool.heads(lines[end])
         below = bool(block_lines) and zpool.heads(block_lines[-1][1])
         if dated:

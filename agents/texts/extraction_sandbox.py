@@ -1,21 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of a text by a person's patterns, read in a process that cannot hold up, or fill, the one that asks."""
+"""Figures of a text by a person's patterns, read in a process that cannot hold up, or fill, the one that asks.
+
+    python -m agents.texts.extraction_sandbox < request
+
+A request is a line of JSON, then the files' bytes one after the other. A JSONPath cannot be stopped from inside as a
+regex can: a filter of 500 characters takes seconds for a sample of 1 MB. A timer of CPU time ends each line, and the
+kernel the whole process. Each line's rows are written at once.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from agents.contracts import Metric, ParseError, Unit
 from agents.texts import extraction
-from agents.texts.extraction import ExtractionOutcome
-from agents.texts.locate import MIN_CHARACTERS_PER_SECOND
-from agents.texts.trial_process import Request
+from agents.texts.extraction import MIN_CHARACTERS_PER_SECOND, ExtractionOutcome
 
 # Where `agents` is.
 ROOT = Path(__file__).parents[2]
@@ -98,7 +107,7 @@ def _run_process(request: Request, content: bytes, wall_seconds: float) -> tuple
     """Return what the process wrote, and whether it ended by itself. It gets no secret of ours."""
     try:
         ended = subprocess.run(
-            [sys.executable, "-B", "-s", "-m", "agents.texts.trial_process"],
+            [sys.executable, "-B", "-s", "-m", "agents.texts.extraction_sandbox"],
             input=json.dumps(asdict(request)).encode() + b"\n" + content,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -115,3 +124,93 @@ def _run_process(request: Request, content: bytes, wall_seconds: float) -> tuple
 def _limits_message(request: Request) -> str:
     most = f"{request.total_seconds} s and {request.memory_bytes // 2**20} MiB"
     return f"takes too long, or too much memory, for this text: all lines together have {most}"
+
+
+NICENESS = 5
+OUT_OF_MEMORY = "MiB of memory for this text"
+
+
+@dataclass(frozen=True)
+class Request:
+    """Lines to try, and what they may cost: seconds of CPU for each line and for all, bytes of address space.
+
+    `sizes`: bytes of each file; `regex_seconds`: what a regex may take of a short text.
+    """
+
+    lines: list[str]
+    sizes: dict[str, int]
+    regex_seconds: float
+    line_seconds: float
+    total_seconds: int
+    memory_bytes: int
+
+
+class TooSlow(BaseException):
+    """The line has used its CPU time. No Exception: no parser below may take it for an error of its own."""
+
+
+def run_request() -> None:
+    request = Request(**json.loads(sys.stdin.buffer.readline()))
+    confine(request)
+    names: dict[str, str] = {}
+    texts = {
+        name: extraction.decode_output(sys.stdin.buffer.read(size))
+        for name, size in request.sizes.items()
+    }
+    for number, line in enumerate(request.lines, 1):
+        earlier = {name for name, defined_by in names.items() if defined_by != line}
+        rows = try_bounded(request, number, line, texts, earlier)
+        names |= {row.name: line for row in rows}
+        print(json.dumps([asdict(row) for row in rows]), flush=True)
+        if any(OUT_OF_MEMORY in row.trouble for row in rows):
+            # what is left of the memory may not even do for an error
+            return
+
+
+def confine(request: Request) -> None:
+    """Give up what the process does not need, for good."""
+    os.nice(NICENESS)
+    limits = {
+        resource.RLIMIT_CPU: request.total_seconds,
+        resource.RLIMIT_AS: request.memory_bytes,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+    }
+    for kind, most in limits.items():
+        resource.setrlimit(kind, (most, most))
+
+
+def try_bounded(
+    request: Request, number: int, line: str, texts: Mapping[str, str], earlier: set[str]
+) -> list[ExtractionOutcome]:
+    """Outcome of one line, or that it takes too long or too much memory."""
+    name = line.partition(" ")[0]
+    try:
+        with cpu_limit(request.line_seconds):
+            return extraction.try_line(number, line, texts, request.regex_seconds, earlier)
+    except TooSlow:
+        cure = "name more of the path, or compare less in the filter"
+        trouble = f"takes more than {request.line_seconds:g} s for this text: {cure}"
+    except MemoryError:
+        most = request.memory_bytes // 2**20
+        trouble = f"takes more than {most} {OUT_OF_MEMORY}: name more of the path"
+    return [ExtractionOutcome(line, name, trouble=trouble)]
+
+
+@contextmanager
+def cpu_limit(seconds: float) -> Iterator[None]:
+    """Raise TooSlow in the block after so many seconds of CPU time."""
+    signal.signal(signal.SIGPROF, _end_line)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _end_line(number: int, frame: Any) -> None:
+    raise TooSlow
+
+
+if __name__ == "__main__":
+    run_request()

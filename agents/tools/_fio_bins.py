@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 
 from agents.contracts import Histogram
-from agents.outputs.fio_hist import GROUP_BITS
+from agents.outputs.fio_log import GROUP_BITS
 from agents.outputs.fio_model import Latencies, parse_number
 
 MOST = 200

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from agents.contracts import OptionsError, Target
 from agents.options import option
-from agents.outputs import fio_engines
 from agents.outputs import fio_jobfile as jobfile
 
 OVERRIDABLE = {
@@ -74,7 +73,7 @@ class Options:
     ioengine: str = option(
         "libaio",
         "how I/O is issued; only engines that read and write the target: "
-        + ", ".join(fio_engines.READ_AND_WRITE),
+        + ", ".join(jobfile.READ_AND_WRITE),
     )
     direct: bool = option(True, "bypass the page cache (O_DIRECT)")
     size: int = option(
@@ -135,7 +134,7 @@ class Options:
             raise OptionsError(f"size: {self.size} is smaller than one block")
         if unknown := set(self.override) - set(OVERRIDABLE):
             raise OptionsError(f"override: {', '.join(sorted(unknown))} cannot be overridden")
-        fio_engines.check_engine(self.ioengine, "ioengine")
+        jobfile.check_engine(self.ioengine, "ioengine")
         # a bad job file or extra is said when the form is checked
         sections(self)
 

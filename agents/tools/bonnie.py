@@ -26,8 +26,7 @@ from agents.contracts import (
     Window,
 )
 from agents.options import option
-from agents.outputs import bonnie_model as model
-from agents.outputs import bonnie_runs as runs
+from agents.outputs import bonnie_output
 from agents.tools import _scripts
 from agents.tools._output import lines_of
 
@@ -192,20 +191,24 @@ def parse(outputs: Mapping[str, bytes], options: Options) -> list[Metric]:
         raise ParseError("not text", raw.count(b"\n", 0, error.start) + 1) from None
     if not any(line.strip() for line in lines):
         raise ParseError("empty: bonnie++ printed no result")
-    all_runs = list(runs.find_runs(lines))
+    all_runs = list(bonnie_output.find_runs(lines))
     for run in all_runs:
         if run.error:
             raise run.error
     known_lines = {index for run in all_runs for index in range(run.first, run.last + 1)}
     for index, line in enumerate(lines):
-        if index not in known_lines and line.strip() and not runs.PROGRESS.fullmatch(line.strip()):
+        if (
+            index not in known_lines
+            and line.strip()
+            and not bonnie_output.PROGRESS.fullmatch(line.strip())
+        ):
             raise ParseError("not understood", index + 1, line)
     if len(all_runs) != 1:
         raise ParseError(f"{len(all_runs)} results instead of one")
     if all_runs[0].csv is None:
         last = all_runs[0].last
         raise ParseError("truncated: the CSV line is missing", last + 1, lines[last])
-    return lines_of("stdout", model.table_metrics(all_runs[0].csv))
+    return lines_of("stdout", bonnie_output.table_metrics(all_runs[0].csv))
 
 
 def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing) -> list[Window]:
@@ -214,5 +217,5 @@ def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing
     return [
         Window(test, before.at, mark.at)
         for before, mark in pairwise(marks)
-        if (test := runs.test_of(mark.words))
+        if (test := bonnie_output.test_of(mark.words))
     ]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from agents.texts import extraction_sandbox
 from agents.texts.extraction import ExtractionOutcome
-from agents.texts.trial_process import Request
+from agents.texts.extraction_sandbox import Request
 from benchlab.web import request_slots
 
 MAX_TRIALS = 2

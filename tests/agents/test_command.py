@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agents.contracts import Job, OptionsError, ParseError, Target
 from agents.safety.guard import job_refusals
-from agents.texts import extraction, locate
+from agents.texts import extraction
 from agents.tools import command
 from benchlab.testing.profiles import examples
 from tests.agents.made_up import disk, host, spare
@@ -240,8 +240,8 @@ def test_a_missing_file_and_no_extraction_are_errors() -> None:
     [('{"a": null}', "null", 1), ('{\n"a": 1.5}', "1.5", 2), ('{"a": "x"}', "x", 1)],
 )
 def test_a_value_of_json_is_named_as_it_stands_there(text: str, said: str, line: int) -> None:
-    assert locate.locate_values("json", "$.a", text, "first", 1.0) == [
-        locate.Value(said, line, "$['a']")
+    assert extraction.locate_values("json", "$.a", text, "first", 1.0) == [
+        extraction.Value(said, line, "$['a']")
     ]
 
 
@@ -249,5 +249,5 @@ def test_a_value_of_json_is_named_as_it_stands_there(text: str, said: str, line:
     ("value", "kind"), [("true", "true or false"), ("{}", "an object"), ("[]", "a list")]
 )
 def test_what_is_no_number_in_json_is_named(value: str, kind: str) -> None:
-    with pytest.raises(locate.ValueNotFound, match=kind):
-        locate.locate_values("json", "$.a", f'{{"a": {value}}}', "first", 1.0)
+    with pytest.raises(extraction.ValueNotFound, match=kind):
+        extraction.locate_values("json", "$.a", f'{{"a": {value}}}', "first", 1.0)

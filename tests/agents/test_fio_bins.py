@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.contracts import Histogram
-from agents.outputs import fio_hist
+from agents.outputs import fio_log
 from agents.outputs.fio_model import Latencies
 from agents.readers import fio as reader
 from agents.tools import _fio_bins, fio
@@ -120,7 +120,7 @@ def test_earlier_bins_are_microseconds() -> None:
         hits = {int(at): count for at, count in bins.items() if at.isdecimal() and count}
         assert sum(one.counts) == sum(hits.values())
         first = min(hits)
-        assert one.lows[0] <= fio_hist.middle(first) / 1e6 < one.highs[0]
+        assert one.lows[0] <= fio_log.middle(first) / 1e6 < one.highs[0]
     assert found
 
 
@@ -130,7 +130,7 @@ def test_groups_are_told_apart() -> None:
 
 
 def test_what_took_longer_than_fio_has_bins_for_lies_in_the_last() -> None:
-    last = fio_hist.middle((29 << 6) - 1)
+    last = fio_log.middle((29 << 6) - 1)
     found = _fio_bins.histogram(
         "read.clat", Latencies(1, 60.0, 0.0, 60.0, 60.0, {str(int(last)): 1}, NS)
     )
@@ -140,12 +140,12 @@ def test_what_took_longer_than_fio_has_bins_for_lies_in_the_last() -> None:
 @given(st.dictionaries(st.integers(0, (29 << 6) - 1), st.integers(1, 10**9), min_size=1))
 def test_no_bin_of_fios_is_split(hits: dict[int, int]) -> None:
     """So the share of the I/Os below an edge is fio's own, whatever was merged."""
-    bins = {str(int(fio_hist.middle(at))): count for at, count in hits.items()}
+    bins = {str(int(fio_log.middle(at))): count for at, count in hits.items()}
     one = _fio_bins.histogram("clat", Latencies(sum(hits.values()), 0.0, 0.0, 0.0, 0.0, bins, NS))
     assert sum(one.counts) == sum(hits.values()) and len(one.counts) <= _fio_bins.MOST
     below = dict(zip(one.highs, accumulate(one.counts), strict=True))
     for edge, count in below.items():
-        assert count == sum(c for at, c in hits.items() if fio_hist.middle(at) / NS < edge)
+        assert count == sum(c for at, c in hits.items() if fio_log.middle(at) / NS < edge)
 
 
 @pytest.mark.parametrize("many", _fio_bins.PER_DOUBLING)

@@ -18,7 +18,7 @@ import pytest
 
 from agents import options
 from agents.contracts import OptionsError, Target
-from agents.outputs import fio_engines
+from agents.outputs import fio_jobfile
 from agents.outputs import fio_jobfile as jobfile
 from agents.tools import fio
 from agents.tools._fio_options import Options
@@ -132,7 +132,7 @@ def test_every_engine_of_this_fio_was_looked_at():
 
 
 def check_engine(engine: str) -> None:
-    assert (engine in ACCEPTED) != (engine in fio_engines.REFUSED), engine
+    assert (engine in ACCEPTED) != (engine in fio_jobfile.REFUSED), engine
     assert refused("ioengine", engine) == (engine not in ACCEPTED), engine
     for word in (f"{engine}:/tmp/zqx.so", f"external:/tmp/{engine}.so", f"/tmp/{engine}"):
         assert refused("ioengine", word)
@@ -168,7 +168,7 @@ def reads_and_writes(engine: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "engine", sorted({*fio_engines.REFUSED, "null ", "aio", "zqx", "", "Libaio", "libaio,null"})
+    "engine", sorted({*fio_jobfile.REFUSED, "null ", "aio", "zqx", "", "Libaio", "libaio,null"})
 )
 def test_an_engine_that_does_no_io_to_the_target_is_refused_everywhere(engine):
     """`ioengine=null` stored 365,423 IOPS of "xfs ssd". The words name the engines that may be used."""
@@ -185,7 +185,7 @@ def test_an_engine_that_does_no_io_to_the_target_is_refused_everywhere(engine):
             continue
         with pytest.raises(OptionsError, match="Use one of libaio, io_uring, psync, ") as caught:
             fio.build_job(options.build_options(Options, {"size": 1 << 20, **given}), MOUNT)
-        assert fio_engines.REFUSED.get(engine, "it is not known to ") in str(caught.value), where
+        assert fio_jobfile.REFUSED.get(engine, "it is not known to ") in str(caught.value), where
 
 
 TRIED = sorted(WORDS | {"bsrange", "rate", "cpus_allowed", "ss", "iomem", "blocksize", "timeout"})

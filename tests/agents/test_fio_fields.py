@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agents.contracts import Metric, ParseError
-from agents.outputs import fio_fields as fields
+from agents.outputs import fio_aims as fields
 from agents.outputs import fio_json, fio_terse
 from agents.tools import fio
 from tests.agents.test_fio_versions import PATHS, document

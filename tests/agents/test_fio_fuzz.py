@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agents.contracts import Metric, ParseError
 from agents.drivers import text_reading
-from agents.outputs import fio_hist, fio_json, fio_log, fio_terse, fio_text
+from agents.outputs import fio_json, fio_log, fio_terse, fio_text
 from agents.outputs.fio_model import DIRECTIONS, FioJob
 from agents.readers import fio as reader
 from agents.tools import fio
@@ -254,7 +254,7 @@ HIST = "\n".join(
 def test_histogram(data: st.DataObject) -> None:
     lines, at, _ = damage(data.draw, HIST.split("\n"))
     try:
-        runs = fio_hist.parse_runs("\n".join(lines))
+        runs = fio_log.parse_histogram_runs("\n".join(lines))
     except ParseError:
         return
     found = {
@@ -262,7 +262,7 @@ def test_histogram(data: st.DataObject) -> None:
         for run in runs
         for time, bins in zip(run.times, run.sample_bins, strict=True)
     }
-    whole = fio_hist.bin_latencies(29)[20]
+    whole = fio_log.bin_latencies(29)[20]
     changed = [n for n in range(1, 6) if found.get(n * 500) != {whole: n}]
     assert len(set(changed) - {at}) <= 1  # whose time the damaged line may have taken
 

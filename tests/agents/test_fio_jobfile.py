@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import OptionsError, Target
-from agents.outputs import fio_engines
+from agents.outputs import fio_jobfile
 from agents.outputs import fio_jobfile as jobfile
 from agents.tools import fio
 from benchlab.testing.profiles import examples
@@ -115,7 +115,7 @@ NO_STORAGE = (
 
 
 def test_a_result_of_an_engine_without_storage_is_refused():
-    told = {engine: fio_engines.without_storage(["libaio", f" {engine}"]) for engine in NO_STORAGE}
+    told = {engine: fio_jobfile.without_storage(["libaio", f" {engine}"]) for engine in NO_STORAGE}
     assert [engine for engine, why in told.items() if f"ioengine={engine}, it" not in why] == []
-    assert set(NO_STORAGE) == set(fio_engines.WITHOUT_STORAGE)
-    assert fio_engines.without_storage(fio_engines.READ_AND_WRITE) == ""
+    assert set(NO_STORAGE) == set(fio_jobfile.WITHOUT_STORAGE)
+    assert fio_jobfile.without_storage(fio_jobfile.READ_AND_WRITE) == ""

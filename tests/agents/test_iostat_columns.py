@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.readers import _iostat_columns as table
+from agents.readers import _iostat as table
 
 # Figure, what one of it is in base units, headings
 HEADINGS = [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agents.contracts import AgentError
 from agents.drivers import text_reading
-from agents.outputs import fio_json, fio_load, json_lines
+from agents.outputs import fio_json, fio_load
 from benchlab.testing.profiles import examples
 from tests.each_case import check_each
 
@@ -58,11 +58,11 @@ def test_of_every_output_of_fios_they_are_the_same():
 def check_lines(raw):
     text, said = raw.decode(), whole(raw)
     assert said is not None
-    known = json_lines.along(text, said)
-    assert known in (None, json_lines.lines_by_path(text))
+    known = fio_load.along(text, said)
+    assert known in (None, fio_load.lines_by_path(text))
     assert (known is None) == (b'" : ' not in raw)  # written anew by another program
-    few = json_lines.along(text, said, fio_json.UNASKED, fio_json.SOME)
-    assert few is None or few == asked(json_lines.lines_by_path(text, fio_json.UNASKED))
+    few = fio_load.along(text, said, fio_json.UNASKED, fio_json.SOME)
+    assert few is None or few == asked(fio_load.lines_by_path(text, fio_json.UNASKED))
 
 
 FUZZ = settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
@@ -80,21 +80,21 @@ def test_of_any_object_laid_out_as_fio_does_they_are_the_same_or_none(said, narr
     text = json.dumps(
         said, indent=None if narrow else 2, separators=(",", " : "), ensure_ascii=False
     )
-    known = json_lines.along(text, said, frozenset())
-    assert known is None or known == json_lines.lines_by_path(text, frozenset())
+    known = fio_load.along(text, said, frozenset())
+    assert known is None or known == fio_load.lines_by_path(text, frozenset())
 
 
 @FUZZ
 @given(st.text('{}[]":, \nab\\1', max_size=40), st.dictionaries(keys, values, max_size=3))
 def test_it_never_raises(text, said):
-    json_lines.along(text, said)
+    fio_load.along(text, said)
 
 
 def test_an_object_too_deep_is_left_to_the_other():
     said: dict[str, Any] = {}
     for _ in range(300):
         said = {"a": said}
-    assert json_lines.along(json.dumps(said, separators=(",", " : ")), said) is None
+    assert fio_load.along(json.dumps(said, separators=(",", " : ")), said) is None
 
 
 @pytest.mark.parametrize("around", ["{}", "\n\n{}\n\n", " {}"])

@@ -23,7 +23,7 @@ from agents import options
 from agents.contracts import AgentError, Claim, Job, Step, Target
 from agents.drivers import protocols, registry
 from agents.layers import directory
-from agents.outputs import fio_engines
+from agents.outputs import fio_jobfile
 from agents.outputs import fio_jobfile as jobfile
 from agents.plans import stack
 from agents.plans.chain import DiskRequest, LayerSpec
@@ -312,6 +312,6 @@ def check_job_file(text: str) -> None:
             assert OURS.fullmatch(path), line
         assert not set(value) & set("$`'\"\\|;&<>"), line
         if key == "ioengine":
-            assert value in fio_engines.READ_AND_WRITE, line
+            assert value in fio_jobfile.READ_AND_WRITE, line
         if key.startswith("write_"):
             assert "/" not in value, line

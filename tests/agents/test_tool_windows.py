@@ -16,7 +16,7 @@ from agents.contracts import Frame, ParseError, Target, Timing, Window
 from agents.drivers import protocols, registry
 from agents.jobs import job as jobs
 from agents.jobs import spool
-from agents.outputs import bonnie_model, bonnie_runs
+from agents.outputs import bonnie_output
 from agents.tools import bonnie, dd, fio, pg_test_fsync
 from tests.agents.conftest import shell_as
 from tests.agents.test_bonnie_pg_real import embedded
@@ -88,7 +88,7 @@ def test_dd_tells_when_it_read_and_when_its_file_was_laid_out(ran):
 def test_bonnie_tells_each_test(ran):
     found, _, done = ran("bonnie", bonnie.Options(size=64 * MIB, ram=32 * MIB, files=1))
     names = [one.name for one in found]
-    assert names == [*bonnie_model.IO, *bonnie_model.FILES]
+    assert names == [*bonnie_output.IO, *bonnie_output.FILES]
     assert b"Writing intelligently...done\n" in done.files["stderr"]
     assert all(a.end == b.start for a, b in pairwise(found))
 
@@ -227,4 +227,4 @@ def test_without_a_clock_of_the_runner_there_are_no_marks():
     ],
 )
 def test_whose_progress_a_line_of_bonnie_tells(line, test):
-    assert bonnie_runs.test_of(line) == test
+    assert bonnie_output.test_of(line) == test

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from agents.contracts import Frame, ParseError
 from agents.drivers import registry
 from agents.jobs import job
-from agents.readers import _iostat_columns
+from agents.readers import _iostat
 from agents.texts.parsed_result import LineIndex, ParsedResult
 from benchlab.testing.profiles import examples
 
@@ -215,4 +215,4 @@ def test_a_broken_document_of_iostats_is_told_and_found_again(dice: random.Rando
 @pytest.mark.parametrize("word", ["23s", "23k", "1.5G", "23B"])
 def test_a_size_is_no_share_of_the_cpu(word):
     with pytest.raises(ParseError, match="not the figures of avg-cpu"):
-        _iostat_columns.cpu(["1.00", "0.00", "0.50", "0.00", "0.00", word], 3)
+        _iostat.parse_cpu(["1.00", "0.00", "0.50", "0.00", "0.00", word], 3)

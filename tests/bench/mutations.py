@@ -64,13 +64,13 @@ EQUIVALENT = {
         5,
     ): "LVM's versions have three numbers",
     (
-        "agents/outputs/fio_fields.py",
+        "agents/outputs/fio_aims.py",
         "",
         "member",
         111,
     ): "every version is at least 0, as it is at least 0.0",
     (
-        "agents/outputs/fio_fields.py",
+        "agents/outputs/fio_aims.py",
         "",
         "member",
         112,

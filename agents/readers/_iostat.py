@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of `iostat -x` as figures in base units, and what must agree among them.
+"""iostat's columns as figures in base units, what must agree among them, and its JSON (`iostat -o JSON`).
 
 sysstat 9 to 12 (iostat.c): sectors are 512 bytes, kB 1024, MB 1024²; times in ms; avgrq-sz in sectors, areq-sz in kB.
 With --human every size has a unit of its own, in powers of 1024 (`8.3M`), and every share its %.
@@ -8,12 +8,15 @@ FreeBSD (iostat.8): kr/s and kw/s in KiB, svc_t and ms/… in ms, qlen at the re
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.contracts import ParseError, Unit
-from agents.readers._watched import Values
+from agents.readers import _command
+from agents.readers._command import Report, Sample, Values
 
 OPS, BPS, S, B, RATIO = (
     Unit.OPS_PER_SECOND,
@@ -171,7 +174,7 @@ def is_known_heading(name: str) -> bool:
     return name in COLUMNS or name in IGNORED
 
 
-def cpu(words: Sequence[str], number: int) -> Values:
+def parse_cpu(words: Sequence[str], number: int) -> Values:
     """user includes nice, as in the samples of a run. Raises ParseError."""
     if len(words) != 6 or not all(SHARE.fullmatch(word) for word in words):
         raise ParseError("not the figures of avg-cpu", number, " ".join(words))
@@ -264,3 +267,135 @@ def _check_row(values: Values, margin: dict[str, float], number: int, line: str)
             raise ParseError(
                 f"{size:.0f} B per request, but {much / many:.0f} by the rates", number, line
             )
+
+
+BEGINS = re.compile(r'(?:\{\s*)?"sysstat"\s*:\s*(?:\{|$)')
+STATISTICS = re.compile(r'"statistics"\s*:\s*\[')
+COMMA = re.compile(r"(:\s*\d+),(\d+)(?=\s*[,}\n])")
+DISK_NAME = re.compile(r'"disk_device"\s*:\s*"')
+CLOSED = re.compile(r"\s*\]\s*\}\s*\]\s*\}(?:\s*\})?")
+SPACE = re.compile(r"[\s,]*")
+SHARES = frozenset({"util", "rrqm", "wrqm", "drqm"})
+CPU = ("user", "nice", "system", "iowait", "steal", "idle")
+
+# Figures as they were printed; a paste may have made a tab of a date's space
+_decoder = json.JSONDecoder(parse_float=str, parse_int=str, strict=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    # line, from 1
+    first: int
+    last: int
+    reports: Sequence[Report] = ()
+    notes: Sequence[str] = ()
+    trouble: str = ""
+
+
+def begins(line: str) -> bool:
+    """True for the first line of a document, except a line above it with only the opening brace."""
+    return line.startswith(("{", '"')) and bool(BEGINS.match(line))
+
+
+def parse_document(lines: Sequence[str], number: int) -> Document:
+    """The document that begins in that line."""
+    first = number - (number > 1 and lines[number - 2].strip() == "{")
+    end = next((at for at in range(number, len(lines)) if begins(lines[at].strip())), len(lines))
+    walk = _Walk(COMMA.sub(r"\1.\2", "\n".join(lines[first - 1 : end])), first)
+    reports: list[Report] = []
+    notes: dict[str, None] = {}
+    try:
+        for report in walk.reports():
+            reports += walk.parse_reports(report, notes)
+    except ParseError as error:
+        return Document(first, walk.line_at(walk.at), trouble=str(error))
+    closed = CLOSED.match(walk.text, walk.at)
+    last = walk.line_at(closed.end() - 1 if closed else walk.at)
+    where = f"line {last}: the JSON is truncated or invalid"
+    if not reports:
+        why = "no report of devices: iostat -d -o JSON has them" if closed else where
+        return Document(first, last, trouble=f"iostat's JSON: {why}")
+    if not closed:
+        notes[f"{where}; the complete reports above are used"] = None
+    return Document(first, last, reports, list(notes))
+
+
+def _json_value(text: str, at: int) -> tuple[object, int]:
+    """Value that begins there and its end; None and the same place where it is broken."""
+    try:
+        return _decoder.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        return None, at
+
+
+class _Walk:
+    """Through a document, report by report, with their lines."""
+
+    def __init__(self, text: str, first: int) -> None:
+        self.text, self.first, self.at = text, first, 0
+        # where the present report begins
+        self.begin = 0
+        self.ends = [at for at, char in enumerate(text) if char == "\n"]
+
+    def line_at(self, at: int) -> int:
+        return self.first + bisect_left(self.ends, at)
+
+    def reports(self) -> Iterator[Mapping[str, object]]:
+        """The whole ones; `at` is behind the last of them then."""
+        match = STATISTICS.search(self.text)
+        self.at = match.end() if match else 0
+        while match:
+            begin = _behind_space(self.text, self.at)
+            statistics, at = _json_value(self.text, begin)
+            if not isinstance(statistics, dict):
+                return
+            self.begin, self.at = begin, at
+            yield statistics
+
+    def parse_reports(
+        self, statistics: Mapping[str, object], notes: dict[str, None]
+    ) -> Iterator[Report]:
+        """None where it speaks of no device. Raises ParseError."""
+        disks = statistics.get("disk")
+        if not isinstance(disks, list):
+            return
+        first, at = self.line_at(self.begin), self.begin
+        rows: dict[str, Sample] = {}
+        for disk in disks:
+            match = DISK_NAME.search(self.text, at, self.at)
+            if not isinstance(disk, dict) or match is None:
+                raise ParseError('an entry of "disk" without its "disk_device"', self.line_at(at))
+            at = match.end()
+            name, row = self._parse_disk(disk, self.line_at(match.start()), notes)
+            if name in rows:
+                raise ParseError(f"{name} twice in one report", row.line)
+            rows[name] = row
+        cpu = statistics.get("avg-cpu")
+        if isinstance(cpu, dict) and all(isinstance(cpu.get(column), str) for column in CPU):
+            values = parse_cpu([cpu[column] for column in CPU], first)
+            rows[""] = Sample(first, values)
+        clock = statistics.get("timestamp")
+        when = _command.when(clock)[1] if isinstance(clock, str) and len(clock) < 60 else None
+        yield Report(first, self.line_at(self.at), rows, when)
+
+    def _parse_disk(
+        self, disk: Mapping[str, object], line: int, notes: dict[str, None]
+    ) -> tuple[str, Sample]:
+        figures = {f"%{key}" if key in SHARES else key: value for key, value in disk.items()}
+        name = figures.pop("disk_device", None)
+        texts = [figure for figure in (name, *figures.values()) if isinstance(figure, str)]
+        if not isinstance(name, str) or len(texts) != 1 + len(figures):
+            raise ParseError("a figure of iostat's that is not a number", line, str(disk)[:120])
+        heads = parse_heading(["Device", *figures])
+        if heads is None:
+            heads = Heads(
+                tuple(figures), unknown=tuple(k for k in figures if not is_known_heading(k))
+            )
+        for unknown in heads.unknown:
+            notes[f"the key {unknown} is not known, and left out"] = None
+        return name, Sample(line, parse_row(texts, heads, line, str(disk)[:120]))
+
+
+def _behind_space(text: str, at: int) -> int:
+    match = SPACE.match(text, at)
+    return match.end() if match else at
