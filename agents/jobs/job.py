@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import copysign
 
-from agents.contracts import AgentError, Frame, Job, ParseError, Ran, Reason, Shell, Watch
+from agents.contracts import AgentError, Frame, Job, ParseError, Ran, Reason, Shell, Watch, Window
 from agents.jobs.spool import (
     BASE,
     GRACE_S,
@@ -356,3 +356,14 @@ def _mono(notes: Mapping[str, str], name: str) -> float | None:
 def _kib(notes: Mapping[str, str], name: str) -> int | None:
     kib = _note_number(notes, name)
     return None if kib is None else int(kib) * 1024
+
+
+# s of a preparation that is worth a name
+SHORTEST = 0.5
+
+
+def after_ramp(start: float, end: float, ramp: float) -> list[Window]:
+    """One measured window, and what came before it."""
+    warm = max(0.0, start - ramp)
+    before = [Window("file layout", 0.0, warm, False), Window("ramp", warm, start, False)]
+    return [*(w for w in before if w.end - w.start >= SHORTEST), Window("measured", start, end)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from agents.contracts import (
@@ -26,16 +26,16 @@ from agents.contracts import (
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
 from agents.layers import _lvm
-from agents.layers._lvm import NEED_DMSETUP, NEED_LVM, PVS
-from agents.layers._segments import Segment, layout_of, segment_differences, written
+from agents.layers._lvm import NEED_DMSETUP, NEED_LVM, PVS, extents
 from agents.options import option
-from agents.steps.common import erase_all, member_nodes, settle, still_there, without_uses
+from agents.steps.common import MIB, erase_all, member_nodes, settle, still_there, without_uses
 
 LABEL = "LVM"
 NEEDS = (NEED_LVM, NEED_DMSETUP)
 USES = {"data": Use("disks of the volume")}
 PROVIDES = "lv"
 REQUIRES = "devices"
+SECTOR = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,3 +294,111 @@ def verify(options: Options, target: Target, facts: HostFacts) -> list[str]:
     if not rows:
         return [f"{_volume(target)} is not active"]
     return segment_differences(options.extent_size, _segments(target), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """`stripes` is 1 for a linear one, and the number of copies of a mirror. `extents` are what a user can use."""
+
+    type: str
+    stripes: int
+    stripe_size: int
+    extents: int
+
+
+def layout_of(
+    options: Options,
+    stripes: int,
+    size: int,
+    pieces: Sequence[Part],
+    target: Target,
+    first: Segment | None = None,
+) -> Segment:
+    """The segment on these disks; `first` is that of the volume which it extends. Raises PlanError."""
+    rooms = [extents(piece, target, options.extent_size) for piece in pieces]
+    kind, wide = options.type, stripes or len(pieces)
+    if kind == "linear":
+        wide = 1
+    elif kind == "mirror":
+        wide = first.stripes if first else len(pieces)
+    if (kind == "mirror" and wide < 2) or len(pieces) % wide or wide > 128:
+        raise PlanError(
+            f"{len(pieces)} disk(s) cannot hold a {kind} volume {wide} wide:"
+            " use as many disks as it is wide, or a multiple of that"
+        )
+    if kind == "mirror":
+        # an extent of each is the record of what is in sync
+        rooms = [room - 1 for room in rooms]
+        most = len(rooms) // wide * min(rooms)
+    else:
+        most = sum(rooms) if wide == 1 else len(rooms) // wide * wide * min(rooms)
+    step = 1 if kind == "mirror" else wide
+    requested_extents = -(-size // options.extent_size)
+    rounded_extents = -(-requested_extents // step) * step or most
+    if not 0 < rounded_extents <= most:
+        raise PlanError(
+            f"{len(pieces)} disk(s) have room for {max(most, 0) * options.extent_size // MIB} MiB"
+            f" ({kind}, {wide} wide, extents of {options.extent_size // 1024} KiB),"
+            f" not {size / MIB:g} MiB"
+        )
+    if kind == "striped" and wide == 1:
+        kind = "linear"
+    return Segment(kind, wide, options.stripe_size if kind == "striped" else 0, rounded_extents)
+
+
+def written(segment: Segment, extend: bool = False) -> tuple[str, ...]:
+    """Words for lvcreate or lvextend. A mirror is extended by all its copies at once."""
+    count = ("--extents", f"{'+' if extend else ''}{segment.extents}")
+    if segment.type == "mirror":
+        return (
+            count if extend else ("--type", "raid1", "--mirrors", str(segment.stripes - 1), *count)
+        )
+    # lvextend rounds a linear type up to the stripes of the volume
+    if segment.type == "linear":
+        return (*(("--stripes", "1") if extend else ("--type", "linear")), *count)
+    return (
+        "--type",
+        "striped",
+        "--stripes",
+        str(segment.stripes),
+        "--stripesize",
+        f"{segment.stripe_size}b",
+        *count,
+    )
+
+
+def segment_differences(
+    extent_size: int, segments: Sequence[Segment], rows: Iterable[Sequence[str]]
+) -> list[str]:
+    """Differences between the wanted segments and `dmsetup table`.
+
+    LVM may show one segment as several where a disk ends, and merge equal ones.
+    """
+    expected_rows = [(_format_segment(segment), segment.extents) for segment in segments]
+    actual_rows = [(_format_table_row(row), int(row[1]) * SECTOR) for row in rows]
+    if any(segment.type == "mirror" for segment in segments):
+        expected_rows = [(expected_rows[0][0], sum(extents for _, extents in expected_rows))]
+    wrong = []
+    for what in dict.fromkeys([w for w, _ in expected_rows] + [f for f, _ in actual_rows]):
+        wish = sum(extents for text, extents in expected_rows if text == what) * extent_size
+        have = sum(size for text, size in actual_rows if text == what)
+        if wish != have:
+            wrong.append(f"{have} B of the volume are {what}, not {wish} B")
+    return wrong
+
+
+def _format_segment(segment: Segment) -> str:
+    if segment.type == "striped":
+        return f"striped over {segment.stripes} by {segment.stripe_size} B"
+    return f"mirrored {segment.stripes} times" if segment.type == "mirror" else "linear"
+
+
+def _format_table_row(row: Sequence[str]) -> str:
+    """start length type …: "striped 4 8 dev offset …", "raid raid1 3 0 region_size 4096 2 …", "linear dev offset"."""
+    kind = row[2] if len(row) > 2 else "nothing"
+    if kind == "striped":
+        return f"striped over {row[3]} by {int(row[4]) * SECTOR} B"
+    if kind == "raid" and row[3] == "raid1":
+        words = row[4 : 5 + int(row[4])]
+        return f"mirrored {row[4 + len(words)]} times"
+    return kind

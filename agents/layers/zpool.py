@@ -7,7 +7,7 @@ zpool-create(8), zpoolprops(7), articles 000 and 001.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agents.contracts import (
@@ -29,7 +29,6 @@ from agents.facts.health import Health
 from agents.facts.model import HostFacts, Zpool
 from agents.facts.zfs import missing_device_message
 from agents.layers import _zfs
-from agents.layers._vdevs import PARITY, Group, device_groups, group_differences, out_of_order
 from agents.options import option
 from agents.steps.common import (
     MIB,
@@ -52,6 +51,8 @@ USES = {
 }
 REQUIRES = "devices"
 PROVIDES = "pool"
+PARITY = {"raidz1": 1, "raidz2": 2, "raidz3": 3}
+IN_ORDER = {"ONLINE", "AVAIL"}
 # partition 9, which nothing is ever written to
 RESERVED = 8 << 20
 # A command that writes to such a pool waits for ever, and with it whoever asks about pools.
@@ -282,3 +283,109 @@ def _too_small(options: Options, target: Target, pool: Zpool, facts: HostFacts) 
     promised = _space(options, target, facts)[1]
     holds = sum(map(int, space_values))
     return [f"{pool.name} holds {holds} B, not {promised}"] if holds < promised else []
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Devices that belong together, or one alone (kind "")."""
+
+    use: str
+    # "", "mirror", "raidz1", …
+    kind: str
+    nodes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {', '.join(self.nodes)}" if self.kind else ", ".join(self.nodes)
+
+
+def device_groups(options: Options, target: Target) -> list[Group]:
+    """All groups, uses in the order of the command. Raises PlanError when the numbers do not fit."""
+    data_groups = _data(options, _vdev_nodes(target, "data"))
+    for use, mirrored in (
+        ("log", options.log_mirror),
+        ("cache", False),
+        ("special", options.special_mirror),
+        ("spare", False),
+    ):
+        nodes = _vdev_nodes(target, use)
+        if mirrored and len(nodes) < 2:
+            raise PlanError(f"{use}_mirror: a mirror needs 2 {use} devices, there are {len(nodes)}")
+        data_groups += (
+            [Group(use, "mirror", nodes)] if mirrored else _single_device_groups(use, nodes)
+        )
+    return data_groups
+
+
+def _vdev_nodes(target: Target, use: str) -> tuple[str, ...]:
+    return tuple(part.node for part in member_nodes(target, use, main=use == "data"))
+
+
+def _single_device_groups(use: str, nodes: Sequence[str]) -> list[Group]:
+    return [Group(use, "", (node,)) for node in nodes]
+
+
+def _data(options: Options, nodes: Sequence[str]) -> list[Group]:
+    if not nodes:
+        raise PlanError("data: a pool needs at least one disk, partition or volume")
+    if options.layout == "stripe":
+        return _single_device_groups("data", nodes)
+    least = PARITY.get(options.layout, 1) + 1
+    width = options.width or (2 if options.layout == "mirror" else max(len(nodes), least))
+    if len(nodes) % width or len(nodes) < least:
+        raise PlanError(
+            f"data: {options.layout} in groups of {width} disks (at least {least}) cannot be made of"
+            f" {len(nodes)}: use a multiple of {width}, or change the width"
+        )
+    return [
+        Group("data", options.layout, tuple(nodes[start : start + width]))
+        for start in range(0, len(nodes), width)
+    ]
+
+
+def group_differences(pool: Zpool, expected_groups: Iterable[Group], facts: HostFacts) -> list[str]:
+    """Groups that are missing or too many, and devices that are not in order."""
+    graph = Graph(facts)
+    expected = {
+        _group_key(g.use, g.kind, (_device_name(node, graph, ()) for node in g.nodes)): g
+        for g in expected_groups
+    }
+    whole = {name for _, _, names in expected for name in names}
+    disks_by_group: dict[tuple[str, str], set[str]] = {}
+    for number, vdev in enumerate(pool.vdevs):
+        group = vdev.group or f"-{number}"
+        disks_by_group.setdefault((vdev.use, group), set()).add(
+            _device_name(vdev.path, graph, whole)
+        )
+    actual = {
+        _group_key(use, group.rpartition("-")[0], names)
+        for (use, group), names in disks_by_group.items()
+    }
+    wrong = [f"{pool.name} has no {g.use} {g}" for key, g in expected.items() if key not in actual]
+    wrong += [
+        f"{pool.name} has {use} {kind} {', '.join(sorted(names))}, which was not requested".replace(
+            "  ", " "
+        )
+        for use, kind, names in sorted(actual - expected.keys(), key=str)
+    ]
+    return wrong + out_of_order(pool)
+
+
+def out_of_order(pool: Zpool) -> list[str]:
+    return [
+        f"{pool.name}: {vdev.path} is {vdev.state}"
+        for vdev in pool.vdevs
+        if vdev.state not in IN_ORDER
+    ]
+
+
+def _group_key(use: str, kind: str, names: Iterable[str]) -> tuple[str, str, frozenset[str]]:
+    return use, kind, frozenset(names)
+
+
+def _device_name(path: str, graph: Graph, whole: Iterable[str]) -> str:
+    """Kernel name; of the disk where OpenZFS made a partition of a whole one."""
+    device = graph.find_device(path)
+    if device is None:
+        return path
+    below = graph.below.get(device.name, set()) & set(whole)
+    return min(below) if device.type == "part" and below else device.name

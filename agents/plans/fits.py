@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that a run fits what it works on: room for its blocks, and blocks that hold something. Pure."""
+"""Checks that a run fits what it works on: room for its blocks, and blocks that hold something. Pure.
+
+Sizes are estimated on an example host, which has disks as requested and all programs that a layer may need.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agents.contracts import PlanError, Target
 from agents.drivers import registry
+from agents.facts.model import BlockDevice, HostFacts
 from agents.plans.chain import LayerSpec, gives
+from agents.safety.guard import Spare
 
 SINCE = "write all of it first, by a workload before this one that writes the whole size"
 SPARSE = "ZFS serves reads of never-written zvol blocks without disk I/O"
@@ -51,3 +57,83 @@ def unwritten(specs: Sequence[LayerSpec], kind: str, built: Any) -> str:
         return f"it reads a volume on which nothing was written: {SPARSE}; {SINCE}"
     discarded = any(spec.kind == "raw" and spec.options.get("discard") for spec in specs)
     return f"it reads a volume on which nothing was written: {DISCARDED if discarded else BLANK}; {SINCE}"
+
+
+SECTOR = 4096
+SCHEDULERS = "[none] mq-deadline kyber bfq deadline noop cfq"
+QUEUE = {
+    "scheduler": SCHEDULERS,
+    "nr_requests": "256",
+    "read_ahead_kb": "128",
+    "nomerges": "0",
+    "rq_affinity": "1",
+}
+GOVERNORS = ("performance", "powersave", "ondemand", "conservative", "schedutil", "userspace")
+SYSCTLS = (
+    *("vm.dirty_ratio", "vm.dirty_background_ratio", "vm.dirty_expire_centisecs"),
+    *("vm.dirty_writeback_centisecs", "vm.dirtytime_expire_seconds", "vm.swappiness"),
+    *("vm.vfs_cache_pressure", "vm.min_free_kbytes", "vm.page-cluster", "vm.zone_reclaim_mode"),
+    *("vm.laptop_mode", "vm.watermark_scale_factor", "vm.watermark_boost_factor"),
+    *("vm.nr_hugepages", "vm.dirty_bytes", "vm.dirty_background_bytes", "fs.aio-max-nr"),
+    *("fs.file-max", "fs.xfs.xfssyncd_centisecs", "fs.xfs.age_buffer_centisecs"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """One that is asked for. `name`: what to call it, and no other has it."""
+
+    name: str
+    role: str
+    size: int
+    # physical
+    sector: int = SECTOR
+
+
+def example(disks: Sequence[Disk]) -> tuple[HostFacts, list[Spare]]:
+    """The host, and its disks as spare ones, which are taken in their order."""
+    devices = tuple(_example_device(number, disk) for number, disk in enumerate(disks))
+    spares = [
+        Spare(device.identity, device.size, device.model, disk.role)
+        for device, disk in zip(devices, disks, strict=True)
+    ]
+    return _example_facts(devices), spares
+
+
+def _example_device(number: int, disk: Disk) -> BlockDevice:
+    return BlockDevice(
+        name=disk.name,
+        path=f"/dev/{disk.name}",
+        type="disk",
+        size=disk.size,
+        majmin=f"8:{number}",
+        model="example",
+        # disks are taken in the order of their identities
+        serial=f"{number:06}",
+        physical_sector=disk.sector,
+        queue=QUEUE,
+        signatures_known=True,
+    )
+
+
+def _example_facts(devices: Iterable[BlockDevice]) -> HostFacts:
+    programs = {need.program for driver in registry.all_layers().values() for need in driver.NEEDS}
+    return HostFacts(
+        hostname="example",
+        os_family="debian",
+        os_name="",
+        kernel="6.12",
+        arch="x86_64",
+        boot_id="",
+        cpu_model="",
+        cpus=1,
+        memory=1 << 30,
+        root=True,
+        sudo=True,
+        devices=tuple(devices),
+        zfs_module="2.2.0",
+        tools=dict.fromkeys(programs, "99.0.0"),
+        sysctls=dict.fromkeys(SYSCTLS, "1"),
+        governors={"policy0": GOVERNORS[0]},
+        governor_choices=GOVERNORS,
+    )

@@ -23,7 +23,7 @@ FILES = (
     "/sys/fs/bcache/*/bdev*/state",
     "/sys/fs/bcache/*/bdev*/dirty_data",
     *(f"/sys/fs/bcache/*/bdev*/stats_total/{name}" for name in COUNTERS),
-    # Of a backing device that lost its cache, too: agents.plans.health_faults reads them
+    # Of a backing device that lost its cache, too: agents.plans.layout_faults reads them
     "/sys/class/block/*/bcache/state",
     "/sys/class/block/*/bcache/running",
 )

@@ -31,7 +31,7 @@ LOOK = (
     'for f in /sys/block/dm-*/dm/name; do read -r n <"$f" && echo "$f $n"; done;'
     ' read -r up _ </proc/uptime; echo "uptime $up"; exec dmsetup status --noflush'
 )
-# Of LVM's mirrors too: agents.plans.health_faults reads which legs they have
+# Of LVM's mirrors too: agents.plans.layout_faults reads which legs they have
 STACKS = ("/sys/module/dm_cache", "/sys/module/dm_writecache", "/sys/module/dm_raid")
 STATUS = Watch(("sh", "-c", LOOK), where=STACKS)
 TABLE = Watch(

@@ -18,7 +18,7 @@ from agents.outputs.zpool_iostat import UNITS, Report, heads, reports
 from agents.samplers._frames import rows_to_series, stamped_lines
 
 LABEL = "ZFS pools and vdevs (zpool iostat -v)"
-# DEGRADED, for a while: agents.plans.health_faults reads it
+# DEGRADED, for a while: agents.plans.layout_faults reads it
 FILES = ("/proc/spl/kstat/zfs/*/state",)
 LOOK = ("zpool", "iostat", "-vpl", "-y", "1")
 BEGINS = "*capacity*operations*"

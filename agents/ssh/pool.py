@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
 import asyncssh
 
 from agents.contracts import AgentError, Reason
-from agents.ssh.breaker import Breaker
 from agents.ssh.command import Command, LastingCommand
 from agents.ssh.dial import Address, dial, why
 
@@ -22,6 +23,12 @@ IDLE_S = 60.0
 REST_S = 2.0
 # per connection; sshd's MaxSessions is 10 by default
 SESSIONS = 8
+# What a host refuses within this time costs nobody anything, and is tried again at once.
+SLOW_S = 1.0
+# The first pause; each one is twice as long as the last. So a host is found again within the time that it was silent.
+FIRST_S, MOST_S = 5.0, 60.0
+
+T = TypeVar("T")
 
 
 @dataclass(eq=False)
@@ -54,6 +61,62 @@ class Resting:
     link: Link
     command: LastingCommand
     end: asyncio.TimerHandle
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed connection; nobody tries again before `until` (time.monotonic)."""
+
+    error: AgentError
+    pause_s: float
+    until: float
+
+
+@dataclass
+class Breaker:
+    """Hosts that kept a caller waiting and did not let it in: others leave them alone for a while, longer each time.
+
+    A caller that waits for a host holds a thread that all hosts share. Failures are counted by address: those of one
+    key or team do not concern others. Lives on the loop thread.
+    """
+
+    failures: dict[Address, Failure] = field(default_factory=dict)
+
+    async def tried(self, address: Address, connect: Callable[[Address], Awaitable[T]]) -> T:
+        """Result of `connect(address)`. Raises AgentError: its own, or the last one until the pause is over."""
+        last = self.failures.get(address)
+        began = time.monotonic()
+        if last and began < last.until:
+            raise AgentError(str(last.error), last.error.reason)
+        try:
+            connection = await connect(address)
+        except AgentError as error:
+            now = time.monotonic()
+            if now - began < SLOW_S:
+                raise
+            raise self._count_failure(address, error, now) from None
+        self.forget_failures(address)
+        return connection
+
+    def _count_failure(self, address: Address, error: AgentError, now: float) -> AgentError:
+        recent = {
+            address: failure
+            for address, failure in self.failures.items()
+            if now < failure.until + MOST_S
+        }
+        last = recent.get(address)
+        pause_s = min(MOST_S, 2 * last.pause_s) if last else FIRST_S
+        then = datetime.now(UTC) + timedelta(seconds=pause_s)
+        agent_error = AgentError(
+            f"{error}. It is not tried again before {then:%H:%M:%S} UTC, except by a person who has its facts read",
+            error.reason,
+        )
+        self.failures = {**recent, address: Failure(agent_error, pause_s, now + pause_s)}
+        return agent_error
+
+    def forget_failures(self, address: Address) -> None:
+        """Whoever comes next tries it."""
+        self.failures.pop(address, None)
 
 
 @dataclass

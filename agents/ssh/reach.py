@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Addresses that may be connected to, and a socket to one of them.
 
-A name is resolved once: what was checked is what is connected to, so a name that changes its mind gains nothing.
+A name is resolved once: what was checked is what is connected to, so a name that changes its mind gains nothing. A
+thread of its own looks up each name: a name whose server is silent holds up nobody else. The resolver cannot be
+interrupted, takes many seconds to give up, and asyncio has few threads for it. So that nobody takes all threads of the
+process, a group (a team) has a share.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import ipaddress
 import os
 import socket
+import threading
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from agents.contracts import AgentError, Reason
-from agents.ssh import names
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 # Where no host to measure is, but a cloud's metadata may be, with its keys. This machine itself is allowed.
@@ -69,7 +75,7 @@ async def connected(
 ) -> socket.socket:
     """A socket to the first address of the host that answers. Raises OSError, and AgentError FORBIDDEN_ADDRESS when
     any address of it is in one of `nets`. `group`: see names.py."""
-    addresses = await names.resolve_host(host, group)
+    addresses = await resolve_host(host, group)
     for _, _, _, _, where in addresses:
         if net := forbidden(str(where[0]), nets):
             raise AgentError(
@@ -95,3 +101,75 @@ async def _connect_socket(connecting: socket.socket, where: tuple[object, ...]) 
         connecting.close()
         raise
     return connecting
+
+
+AT_ONCE, OF_GROUP = 64, 16
+AddressInfos = list[tuple[Any, ...]]
+
+# By name, and how many each group has
+_under_way: dict[str, asyncio.Future[AddressInfos]] = {}
+_of_group: Counter[int | None] = Counter()
+_counting = threading.Lock()
+
+
+def _forget_threads() -> None:
+    """After a fork the threads are gone."""
+    global _counting
+    _counting = threading.Lock()
+    _under_way.clear()
+    _of_group.clear()
+
+
+os.register_at_fork(after_in_child=_forget_threads)
+
+
+async def resolve_host(host: str, group: int | None) -> AddressInfos:
+    """Addresses of the host, as of socket.getaddrinfo. Raises OSError, and AgentError when the group has its share."""
+    try:
+        return socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        # a name
+        pass
+    with _counting:
+        answer = _under_way.get(host) or _start_lookup(host, group)
+    # Who waits no longer leaves the thread to whoever asks next.
+    return await asyncio.shield(answer)
+
+
+def _start_lookup(host: str, group: int | None) -> asyncio.Future[AddressInfos]:
+    if _of_group[group] >= OF_GROUP or _of_group.total() >= AT_ONCE:
+        raise AgentError(
+            f"{host}: too many names are being looked up, and their server does not answer; check this server's DNS, "
+            "or use IP addresses",
+            Reason.TIMED_OUT,
+        )
+    loop = asyncio.get_running_loop()
+    future = _under_way[host] = loop.create_future()
+    _of_group[group] += 1
+
+    def look_up() -> None:
+        answer: AddressInfos | OSError
+        try:
+            answer = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        except OSError as error:
+            answer = error
+        except UnicodeError as error:
+            answer = socket.gaierror(socket.EAI_NONAME, f"no name: {error}")
+        with _counting:
+            _of_group[group] -= 1
+            del _under_way[host]
+        # the loop was closed
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_set_answer, future, answer)
+
+    threading.Thread(target=look_up, name=f"look up {host}", daemon=True).start()
+    return future
+
+
+def _set_answer(future: asyncio.Future[AddressInfos], answer: AddressInfos | OSError) -> None:
+    if isinstance(answer, OSError):
+        future.set_exception(answer)
+        # seen, should nobody wait any more
+        future.exception()
+    else:
+        future.set_result(answer)

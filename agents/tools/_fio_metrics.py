@@ -1,13 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of fio's jobs, in whichever format it printed them."""
+"""Figures, histograms and measured windows of fio's jobs, in whichever format it printed them. Pure.
+
+Histograms: fio has 64 bins to each power of two, from 128 units on; below, each unit is one. They are merged to a few
+per power of two, nearly equally wide on a logarithmic axis. None of fio's bins is split: at the edge of a bin the share
+of the I/Os below it is fio's own.
+
+Windows: `job_start` (3.36 and later) is when a job's clock was set, and set again when its ramp was over; fio's logs
+count from then. Before 3.36 there is only `timestamp_ms` of the result: up to LAG after the last job's end (seen with
+3.33, 3.39 and 3.41), as fio waits for its threads. So the jobs must have begun together, and what may be behind their
+end is cut off: a sample in the window is one of what was measured.
+"""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 
-from agents.contracts import Histogram, Metric, ParseError, Unit
-from agents.outputs import fio_aims
+from agents.contracts import Histogram, Metric, ParseError, Timing, Unit, Window
+from agents.jobs.job import after_ramp
+from agents.outputs import fio_aims, fio_load
+from agents.outputs.fio_log import GROUP_BITS
 from agents.outputs.fio_model import (
     DIRECTIONS,
     PERCENTILES,
@@ -15,9 +31,9 @@ from agents.outputs.fio_model import (
     Group,
     Latencies,
     Traffic,
+    parse_number,
     percentiles_of_bins,
 )
-from agents.tools import _fio_bins
 
 NOT_MERGED = "no histogram bins: percentiles of several jobs do not merge"
 # in the place of parts: nobody misses the percentiles that only lat_percentiles, slat_percentiles bring
@@ -68,9 +84,7 @@ def histograms(groups: Mapping[int, Group]) -> list[Histogram]:
         for title, direction, kind in (*statistics, ("sync.lat", "sync", "lat")):
             latencies = group.pooled_latencies(direction, kind)
             if latencies is not None and latencies.bins:
-                histograms.append(
-                    _fio_bins.histogram(title, latencies, _group_labels(number, groups))
-                )
+                histograms.append(histogram(title, latencies, _group_labels(number, groups)))
     return histograms
 
 
@@ -232,3 +246,144 @@ def _reached(job: FioJob, depth: int) -> tuple[float, float]:
     share = sum(share for at, share in job.levels.items() if at >= level)
     weight = sum(part.ios or part.iops * part.runtime for part in job.traffic.values())
     return min(share, 1.0), max(weight, 1.0)
+
+
+MOST = 200
+# tried in this order, until there are few enough
+PER_DOUBLING = (32, 16, 8, 4, 2, 1)
+_SUBS = 1 << GROUP_BITS
+
+# Where it begins -> (where it ends, I/Os), in the units that fio printed
+Bins = dict[int, tuple[int, int]]
+
+
+def histogram(
+    name: str, latencies: Latencies, labels: Mapping[str, str] | None = None
+) -> Histogram:
+    """Histogram of at most MOST bins, none empty, with all that fio counted. Raises ParseError."""
+    bins = _printed(latencies.bins)
+    for many in PER_DOUBLING:
+        if len(bins) <= MOST:
+            break
+        # a coarser cut is among those of the finer
+        bins = _merged(bins, many)
+    lows, scale = sorted(bins), latencies.bins_per_second
+    ends = [bins[low][0] / scale for low in lows]
+    # fio's last bin takes whatever took longer
+    if ends and latencies.high >= ends[-1]:
+        ends[-1] = latencies.high + 1 / scale
+    return Histogram(
+        name,
+        tuple(low / scale for low in lows),
+        tuple(ends),
+        tuple(bins[low][1] for low in lows),
+        labels or {},
+    )
+
+
+def _printed(hits_by_name: Mapping[str, int]) -> Bins:
+    """Bins by the middle that fio names each by. Rounded ones that fall into the same bin are added up."""
+    bins: Bins = {}
+    for text, hits in hits_by_name.items():
+        if hits:
+            low, end = _bin_span(text)
+            bins[low] = end, hits + bins.get(low, (end, 0))[1]
+    return bins
+
+
+# fio has 1,856 bins, and an upload may have thousands of results.
+@lru_cache(maxsize=4096)
+def _bin_span(middle: str) -> tuple[int, int]:
+    """Start and end of the bin of that name."""
+    value = int(parse_number(middle, "bins"))
+    if value < 2 * _SUBS:
+        return value, value + 1
+    bits = value.bit_length() - 1 - GROUP_BITS
+    low = value >> bits << bits
+    return low, low + (1 << bits)
+
+
+def _merged(bins: Bins, many: int) -> Bins:
+    """Bins merged to at most `many` for each power of two."""
+    ends: dict[int, int] = {}
+    counts: defaultdict[int, int] = defaultdict(int)
+    for low, (_, hits) in bins.items():
+        begin, end = _merged_bin(low, many)
+        ends[begin] = end
+        counts[begin] += hits
+    return {low: (ends[low], counts[low]) for low in ends}
+
+
+@lru_cache(maxsize=16384)
+def _merged_bin(low: int, many: int) -> tuple[int, int]:
+    """Start and end of the merged bin that holds the one from there on."""
+    if low < _SUBS:
+        # fewer to a power of two than fio has elsewhere
+        return low, low + 1
+    bits = low.bit_length() - 1
+    cuts = _cuts(many)
+    at = bisect_right(cuts, ((low - (1 << bits)) << GROUP_BITS) >> bits) - 1
+    begin, end = cuts[at : at + 2]
+    return (_SUBS + begin) << bits >> GROUP_BITS, (_SUBS + end) << bits >> GROUP_BITS
+
+
+@cache
+def _cuts(many: int) -> tuple[int, ...]:
+    """First of a power of two's 64 parts in each merged bin, then 64: those of a coarser cut are among them."""
+    return (*(round(_SUBS * (2 ** (at / many) - 1)) for at in range(many)), _SUBS)
+
+
+WINDOW_DIRECTIONS = ("read", "write", "trim", "mixed")
+# s
+LAG = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    name: str
+    group: int
+    # epoch; NaN where fio did not say
+    start: float
+    seconds: float
+
+
+def parse_json_windows(raw: bytes, timing: Timing, ramp: float, together: bool) -> list[Window]:
+    """`ramp`: s that each job warms up for; `together`: they were asked to begin at the same time."""
+    if timing.epoch is None:
+        return []
+    document = fio_load.load_document(raw)
+    jobs = [_job_times(job) for job, _ in document.jobs if isinstance(job, dict)]
+    groups = list(dict.fromkeys(job.group for job in jobs))
+    stamp = _json_number(document.rest.get("timestamp_ms")) / 1000
+    if not all(math.isfinite(job.start) for job in jobs):
+        if not together or len(groups) != 1 or not math.isfinite(stamp):
+            return []
+        start = stamp - max(job.seconds for job in jobs)
+        jobs = [_Job(job.name, job.group, start, job.seconds - LAG) for job in jobs]
+    spans = [
+        _jobs_span([job for job in jobs if job.group == group], timing.epoch) for group in groups
+    ]
+    if not all(0 <= start < end <= timing.ended - timing.started + 1 for start, end in spans):
+        # by another clock
+        return []
+    names = [next(job.name for job in jobs if job.group == group) for group in groups]
+    if len(groups) == 1:
+        return after_ramp(*spans[0], ramp)
+    return [Window(name, *span) for name, span in zip(names, spans, strict=True)]
+
+
+def _jobs_span(jobs: Sequence[_Job], epoch: float) -> tuple[float, float]:
+    start = min(job.start for job in jobs)
+    return start - epoch, max(job.start + job.seconds for job in jobs) - epoch
+
+
+def _job_times(job: Mapping[str, object]) -> _Job:
+    parts = [part for name in WINDOW_DIRECTIONS if isinstance(part := job.get(name), dict)]
+    ran = max((_json_number(part.get("runtime")) for part in parts), default=math.nan)
+    start = _json_number(job.get("job_start")) / 1000
+    number, name = job.get("groupid"), str(job.get("jobname", ""))[:100]
+    return _Job(name, number if isinstance(number, int) else 0, start, ran / 1000)
+
+
+def _json_number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e15 else math.nan

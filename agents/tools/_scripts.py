@@ -8,11 +8,11 @@ script; a script that somebody else runs leaves it empty.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from agents.contracts import Job, OptionsError, ParseError, Target, Timing
+from agents.contracts import Job, Metric, OptionsError, ParseError, Target, Timing
 
 MARKS = "marks"
 _LINE = re.compile(r"([0-9]{1,20}) ?(.*)")
@@ -85,3 +85,15 @@ def directory_job(
         timeout_s=expected_s * 10 + 3600,
         writes=writes,
     )
+
+
+def lines_of(output: str, metrics: Iterable[Metric]) -> list[Metric]:
+    """The same, their lines being those of that output."""
+    return [
+        Metric(
+            metric.name, metric.value, metric.unit, metric.labels, metric.note, metric.line, output
+        )
+        if metric.line
+        else metric
+        for metric in metrics
+    ]

@@ -28,7 +28,7 @@ from agents.contracts import (
 from agents.options import option
 from agents.outputs import bonnie_output
 from agents.tools import _scripts
-from agents.tools._output import lines_of
+from agents.tools._scripts import lines_of
 
 LABEL = "bonnie++"
 NEEDS = (

@@ -32,7 +32,7 @@ from agents.dynamo.account import Measured
 from agents.dynamo.messages import AccessLine, AccessSpec
 from agents.dynamo.transcript import STARTED
 from agents.dynamo.wire import DynamoError
-from agents.jobs.windows import after_ramp
+from agents.jobs.job import after_ramp
 from agents.layers.reported import NOTE
 from agents.options import option
 

@@ -30,9 +30,9 @@ from agents.contracts import (
 from agents.outputs import fio_jobfile as jobfile
 from agents.outputs import fio_json, fio_log, fio_series, fio_terse, fio_text
 from agents.outputs.fio_model import FioJob
-from agents.tools import _fio_access, _fio_metrics, _fio_options, _fio_windows
+from agents.tools import _fio_access, _fio_metrics, _fio_options
 from agents.tools._fio_options import Options, sections
-from agents.tools._output import lines_of
+from agents.tools._scripts import lines_of
 
 LABEL = "fio"
 NO_FLUSHES = "fio prints flush latency since 3.4, and only if it flushed: this output has none"
@@ -253,7 +253,7 @@ def parse_windows(outputs: Mapping[str, bytes], options: Options, timing: Timing
     raw = outputs.get(RESULT, b"")
     settings = sections(options)
     ramp, together = jobfile.ramp(settings), jobfile.together(settings)
-    return _fio_windows.parse_json_windows(raw, timing, ramp, together) if JSON.match(raw) else []
+    return _fio_metrics.parse_json_windows(raw, timing, ramp, together) if JSON.match(raw) else []
 
 
 def _logs(options: Options) -> tuple[list[tuple[str, str]], tuple[str, ...]]:

@@ -27,7 +27,7 @@ from agents.contracts import (
 from agents.options import option
 from agents.outputs import pg_test_fsync_text as text
 from agents.tools import _scripts
-from agents.tools._output import lines_of
+from agents.tools._scripts import lines_of
 
 LABEL = "pg_test_fsync"
 PROGRAM = "pg_test_fsync"

@@ -29,7 +29,7 @@ from agents.contracts import (
 from agents.options import option
 from agents.outputs import sysbench_text as text
 from agents.tools import _scripts
-from agents.tools._output import lines_of
+from agents.tools._scripts import lines_of
 
 LABEL = "sysbench fileio"
 NEEDS = (

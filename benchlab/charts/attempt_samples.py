@@ -13,7 +13,7 @@ from psycopg.sql import SQL, Literal
 from agents.contracts import AgentError, Window
 from agents.drivers import registry
 from agents.drivers.protocols import Reader, Tool
-from agents.plans import as_json, chain
+from agents.plans import applied_part, chain
 from agents.plans.stack import Placed
 from benchlab.analysis.buckets import stored_step
 from benchlab.analysis.evidence import Layer
@@ -132,7 +132,7 @@ def read_windows(attempt: Attempt) -> list[Window]:
 def read_placed_layers(attempt: Attempt) -> tuple[Placed, ...] | None:
     """Return the layers of its plan at its moment; None if there is no readable plan, as for imported results."""
     try:
-        plan = as_json.from_json(attempt.layout.plan or {})
+        plan = applied_part.from_json(attempt.layout.plan or {})
     except AgentError:
         return None
     return tuple(plan.layers_after(moments.parse_moment(attempt.run.stage).stage))

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from agents.contracts import AgentError
 from agents.facts.model import HostFacts
+from agents.plans.applied_part import Destroyed, what_is_destroyed
 from agents.plans.blank import not_blank
-from agents.plans.destroyed import Destroyed, what_is_destroyed
 from benchlab.engine.checks import planning
 from benchlab.engine.commands import CommandError, wake_layouts
 from benchlab.hosts import blocks, discovery

@@ -21,7 +21,7 @@ from psycopg.sql import SQL, Literal
 from agents import options
 from agents.contracts import AgentError, OptionsError, Target
 from agents.drivers import registry
-from agents.plans import as_json, chain, fits
+from agents.plans import applied_part, chain, fits
 from agents.plans.stack import BELOW, Placed, StackPlan
 from benchlab.analysis.evidence import Access, Device, Figure, Layer, Run, Track, Window
 from benchlab.campaigns.models import Campaign
@@ -119,7 +119,7 @@ class _SharedRows:
     def _stack_plan(self, layout: int) -> StackPlan | None:
         if layout not in self.plans:
             try:
-                self.plans[layout] = as_json.from_json(self.layouts[layout].plan or {})
+                self.plans[layout] = applied_part.from_json(self.layouts[layout].plan or {})
             except AgentError:
                 # made by another version, or of a result from elsewhere
                 self.plans[layout] = None

@@ -8,7 +8,7 @@ from typing import Any
 from rest_framework import serializers
 
 from agents.drivers.packages import NAME
-from agents.plans.destroyed import Destroyed
+from agents.plans.applied_part import Destroyed
 from benchlab.dynamo.models import DynamoLogin
 from benchlab.engine import orphans
 from benchlab.hosts import host_tasks

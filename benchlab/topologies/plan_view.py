@@ -13,7 +13,7 @@ from agents.contracts import Claim, Step
 from agents.drivers import protocols, registry
 from agents.facts.model import HostFacts
 from agents.plans import stack
-from agents.plans.destroyed import Destroyed, what_is_destroyed
+from agents.plans.applied_part import Destroyed, what_is_destroyed
 from agents.plans.stack import Placed, StackPlan
 from agents.quote import format_command
 from benchlab.topologies import plan_drawing

@@ -19,7 +19,7 @@ from agents.drivers import registry
 from agents.drivers.protocols import Layer
 from agents.plans import stack
 from agents.plans.chain import DiskRequest, LayerSpec, troubles
-from agents.plans.example_host import Disk, example
+from agents.plans.fits import Disk, example
 from agents.plans.stack import Placed
 from benchlab.topologies.host_shapes import FAST_ROLES, spare_roles
 

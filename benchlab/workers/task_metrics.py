@@ -71,7 +71,7 @@ def _task_ended(task: Any = None, state: str | None = None, **_: Any) -> None:
 
 
 def _hosts_paused() -> float:
-    """Number of hosts that this process avoids for a while (agents/ssh/breaker.py)."""
+    """Number of hosts that this process avoids for a while (agents/ssh/pool.py)."""
     now = time.monotonic()
     return sum(now < failure.until for failure in loop.pool.breaker.failures.copy().values())
 

@@ -10,7 +10,7 @@ from agents.contracts import AgentError, OptionsError, PlanError, Ran, Reason
 from agents.facts import queues
 from agents.facts.model import HostFacts
 from agents.layers import _host_settings
-from agents.plans import as_json, before_runs, stack
+from agents.plans import applied_part, before_runs, stack
 from agents.plans.applied_part import reached
 from agents.plans.chain import DiskRequest, LayerSpec, StageSpec
 from agents.safety.guard import refusals
@@ -59,7 +59,7 @@ def test_each_scheduler_is_set_on_the_disks_below_and_on_no_others():
         f"{claim.identity} scheduler": "mq-deadline",
         f"{claim.identity} nr_requests": "96",
     }
-    assert as_json.from_json(as_json.to_json(made)) == made
+    assert applied_part.from_json(applied_part.to_json(made)) == made
 
 
 def test_the_disk_of_a_later_stage_is_left_alone_until_then():
@@ -77,9 +77,9 @@ def test_the_disk_of_a_later_stage_is_left_alone_until_then():
 def test_the_fingerprint_is_of_them_and_a_plan_without_has_the_one_it_had():
     plain, two, three = plan([]), plan(["none", "kyber"]), plan(["none", "kyber", "mq-deadline"])
     assert len({plain.fingerprint, two.fingerprint, three.fingerprint}) == 3
-    older = as_json.to_json(plain)
+    older = applied_part.to_json(plain)
     del older["swept"]  # as it was stored before there were any
-    assert as_json.from_json(older) == plain
+    assert applied_part.from_json(older) == plain
 
 
 def test_another_scheduler_in_force_makes_no_other_plan():

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from agents.contracts import AgentError, Reason, Secret
-from agents.ssh import breaker, dial, names, reach, shell
+from agents.ssh import dial, pool, reach, shell
 from agents.ssh.keys import generate_key_pair
 from tests.agents.sshd import sshd
 from tests.silent_hosts import Silent, silent_hosts
@@ -54,9 +54,9 @@ def test_each_part_of_connecting_has_its_limit(how, limits, missing, monkeypatch
 def impatient(monkeypatch) -> None:
     """Failures count at once, and for the whole test."""
     monkeypatch.setattr(dial, "BANNER_S", 0.3)
-    monkeypatch.setattr(breaker, "SLOW_S", 0.1)
-    monkeypatch.setattr(breaker, "FIRST_S", 1000.0)
-    monkeypatch.setattr(breaker, "MOST_S", 1000.0)
+    monkeypatch.setattr(pool, "SLOW_S", 0.1)
+    monkeypatch.setattr(pool, "FIRST_S", 1000.0)
+    monkeypatch.setattr(pool, "MOST_S", 1000.0)
 
 
 def test_a_host_that_did_not_answer_is_left_alone_for_a_while(impatient):
@@ -76,7 +76,7 @@ def test_a_host_that_did_not_answer_is_left_alone_for_a_while(impatient):
 
 
 def test_what_fails_at_once_is_tried_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(breaker, "SLOW_S", 30.0)
+    monkeypatch.setattr(pool, "SLOW_S", 30.0)
     with sshd(tmp_path) as good:
         private, _ = generate_key_pair("not in authorized_keys")
         stranger = replace(good, private_key=Secret(private))
@@ -88,7 +88,7 @@ def test_what_fails_at_once_is_tried_at_once(tmp_path, monkeypatch):
 
 
 def test_pauses_grow_to_a_minute_and_end_with_success():
-    known, error = breaker.Breaker(), AgentError("no answer", Reason.TIMED_OUT)
+    known, error = pool.Breaker(), AgentError("no answer", Reason.TIMED_OUT)
     address = shell.Address("lab", 22, "root", Secret("key"), "key")
     pauses, now = [], 0.0
     for _ in range(6):
@@ -139,7 +139,7 @@ def test_names_that_nobody_answers_for_hold_up_no_other_host(dead_names):
             with await asyncio.wait_for(reach.connected(host, port, (), THEIRS), 30) as made:
                 assert made.getpeername() == ("127.0.0.1", port)
         refused = [one.exception() for one in dead if one.done()]
-        assert len(refused) == 60 - 2 * names.OF_GROUP
+        assert len(refused) == 60 - 2 * reach.OF_GROUP
         assert all("too many names" in str(error) for error in refused)
         for one in dead:
             one.cancel()
@@ -147,14 +147,14 @@ def test_names_that_nobody_answers_for_hold_up_no_other_host(dead_names):
     with socket.create_server(("127.0.0.1", 0)) as good:
         port = good.getsockname()[1]
         asyncio.run(look_up())
-    assert len(dead_names) == names.OF_GROUP
+    assert len(dead_names) == reach.OF_GROUP
 
 
 def test_a_name_that_is_not_found_gives_its_thread_back():
     async def look_up() -> None:
-        for _ in range(names.OF_GROUP + 1):
+        for _ in range(reach.OF_GROUP + 1):
             with pytest.raises(socket.gaierror):
-                await names.resolve_host("no-such-host.invalid", OURS)
+                await reach.resolve_host("no-such-host.invalid", OURS)
 
     asyncio.run(look_up())
-    assert not names._under_way and not names._of_group.total()
+    assert not reach._under_way and not reach._of_group.total()

@@ -15,7 +15,7 @@ from agents.contracts import Histogram
 from agents.outputs import fio_log
 from agents.outputs.fio_model import Latencies
 from agents.readers import fio as reader
-from agents.tools import _fio_bins, fio
+from agents.tools import _fio_metrics, fio
 from tests.agents.test_fio_numbers import REAL
 from tests.agents.test_tools import CASES
 
@@ -76,7 +76,7 @@ def test_histograms_of_every_case(path: Path) -> None:
         (m.name, *m.labels.values()): m.value for m in fio.parse({fio.RESULT: raw}, fio.Options())
     }
     for one in found:
-        assert 0 < len(one.counts) <= _fio_bins.MOST and min(one.counts) > 0
+        assert 0 < len(one.counts) <= _fio_metrics.MOST and min(one.counts) > 0
         assert all(low < high for low, high in zip(one.lows, one.highs, strict=True))
         assert all(high <= low for high, low in zip(one.highs, one.lows[1:], strict=False))
         for rank in (50, 90, 99, 99.9):
@@ -131,7 +131,7 @@ def test_groups_are_told_apart() -> None:
 
 def test_what_took_longer_than_fio_has_bins_for_lies_in_the_last() -> None:
     last = fio_log.middle((29 << 6) - 1)
-    found = _fio_bins.histogram(
+    found = _fio_metrics.histogram(
         "read.clat", Latencies(1, 60.0, 0.0, 60.0, 60.0, {str(int(last)): 1}, NS)
     )
     assert found.lows[0] < 60.0 < found.highs[0]
@@ -141,16 +141,18 @@ def test_what_took_longer_than_fio_has_bins_for_lies_in_the_last() -> None:
 def test_no_bin_of_fios_is_split(hits: dict[int, int]) -> None:
     """So the share of the I/Os below an edge is fio's own, whatever was merged."""
     bins = {str(int(fio_log.middle(at))): count for at, count in hits.items()}
-    one = _fio_bins.histogram("clat", Latencies(sum(hits.values()), 0.0, 0.0, 0.0, 0.0, bins, NS))
-    assert sum(one.counts) == sum(hits.values()) and len(one.counts) <= _fio_bins.MOST
+    one = _fio_metrics.histogram(
+        "clat", Latencies(sum(hits.values()), 0.0, 0.0, 0.0, 0.0, bins, NS)
+    )
+    assert sum(one.counts) == sum(hits.values()) and len(one.counts) <= _fio_metrics.MOST
     below = dict(zip(one.highs, accumulate(one.counts), strict=True))
     for edge, count in below.items():
         assert count == sum(c for at, c in hits.items() if fio_log.middle(at) / NS < edge)
 
 
-@pytest.mark.parametrize("many", _fio_bins.PER_DOUBLING)
+@pytest.mark.parametrize("many", _fio_metrics.PER_DOUBLING)
 def test_merged_bins_are_nearly_equally_wide(many: int) -> None:
     """On a logarithmic axis; of the finest by as much as one of fio's."""
-    cuts = _fio_bins._cuts(many)
+    cuts = _fio_metrics._cuts(many)
     parts = [(64 + b) / (64 + a) for a, b in pairwise(cuts)]
     assert max(parts) / min(parts) < 1.02 + 1 / 64

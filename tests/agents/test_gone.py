@@ -13,7 +13,7 @@ from agents.facts.model import BlockDevice, HostFacts, Signature
 from agents.plans import stack
 from agents.plans.blank import not_blank
 from agents.plans.chain import DiskRequest, LayerSpec
-from agents.plans.lost_disks import missing_claims, relocated, steps_without, with_current_names
+from agents.plans.layout_faults import missing_claims, relocated, steps_without, with_current_names
 from agents.safety.guard import refusals
 from agents.steps import scripts
 from agents.uuids import lvm_uuid_of, uuid_of

@@ -12,8 +12,8 @@ from agents.contracts import AgentError, Part, Reason
 from agents.facts import health
 from agents.facts.health import Health
 from agents.facts.model import MdArray, MdMember
-from agents.layers import _md
-from agents.plans import health_faults, stack
+from agents.layers import md
+from agents.plans import layout_faults, stack
 from agents.plans.chain import DiskRequest, LayerSpec
 from tests.agents.local_shell import LocalShell
 from tests.agents.made_up import disk, host, spare
@@ -62,7 +62,7 @@ def seen(case: str) -> Health:
     ],
 )
 def test_no_layer_hides_what_ails_those_below_it(case, said):
-    assert health_faults.stack_faults(plan(*STACKS[case.split("_")[0]]), seen(case)) == said
+    assert layout_faults.stack_faults(plan(*STACKS[case.split("_")[0]]), seen(case)) == said
 
 
 def test_the_log_tells_of_our_devices_and_only_of_what_is_new():
@@ -96,11 +96,11 @@ def test_a_line_is_of_a_device_or_its_partition(line, ours):
 def test_a_disk_that_is_gone_or_offline_is_named():
     fine, made = seen("md_fine"), plan(MD, EXT4)
     gone = replace(fine, names={k: v for k, v in fine.names.items() if k != "/dev/ubdd"})
-    assert "/dev/ubdd is gone" in health_faults.stack_faults(made, gone)
+    assert "/dev/ubdd is gone" in layout_faults.stack_faults(made, gone)
     for key, value, said in (("device/state", "offline", "offline"), ("ro", "1", "read-only"),
                              ("size", "0", "gone")):  # fmt: skip
         values = {**fine.values, "ubdd": {**fine.values["ubdd"], key: value}}
-        assert health_faults.stack_faults(made, replace(fine, values=values)) == [
+        assert layout_faults.stack_faults(made, replace(fine, values=values)) == [
             f"/dev/ubdd is {said}"
         ]
 
@@ -111,14 +111,14 @@ def array(fine: Health, **given: Any) -> Health:
 
 def test_an_array_in_its_first_resync_is_in_order_and_a_short_one_is_not():
     fine, made = seen("md_fine"), plan(MD, EXT4)
-    assert health_faults.stack_faults(made, array(fine, action="resync", up=1)) == []
+    assert layout_faults.stack_faults(made, array(fine, action="resync", up=1)) == []
     failed = (MdMember("ubdc", 0), MdMember("ubdd", 1, "F"))
     short = array(fine, up=1, members=failed)
-    assert health_faults.stack_faults(made, short) == ["md: ubdd has failed in md127"]
-    assert health_faults.stack_faults(made, array(fine, state="broken")) == [
+    assert layout_faults.stack_faults(made, short) == ["md: ubdd has failed in md127"]
+    assert layout_faults.stack_faults(made, array(fine, state="broken")) == [
         "md: md127 is broken, not active"
     ]
-    assert health_faults.stack_faults(made, replace(fine, arrays=(MdArray("md5", "active"),))) == [
+    assert layout_faults.stack_faults(made, replace(fine, arrays=(MdArray("md5", "active"),))) == [
         "md: /dev/md/bl17 is not there any more"
     ]
 
@@ -133,7 +133,7 @@ def test_a_spare_that_was_taken_is_told():
     names = {**fine.names, "/dev/ubde": "ubde"}
     members = (MdMember("ubdc", 0, "F"), MdMember("ubdd", 1), MdMember("ubde", 2))
     now = replace(array(fine, members=members), names=names)
-    assert health_faults.stack_faults(made, now) == [
+    assert layout_faults.stack_faults(made, now) == [
         "md: ubdc has failed in md127",
         "md: md127 has 0 spares, not 1",
     ]
@@ -143,8 +143,8 @@ def test_verify_says_it_in_the_same_words():
     """So that a topology that measures on is not stopped by a whole look."""
     now = seen("md_failed")
     parts = [Part("/dev/ubdc", 1), Part("/dev/ubdd", 1)]
-    whole = _md.wrong_members(now.arrays[0], parts, [], host(disk("ubdc", 1), disk("ubdd", 2)))
-    assert [f"md: {one}" for one in whole] == health_faults.stack_faults(plan(MD), now)
+    whole = md.wrong_members(now.arrays[0], parts, [], host(disk("ubdc", 1), disk("ubdd", 2)))
+    assert [f"md: {one}" for one in whole] == layout_faults.stack_faults(plan(MD), now)
 
 
 DEGRADED = b"""  pool: bl17
@@ -175,17 +175,17 @@ def with_pool(printed: bytes, exit_code: int = 0) -> Health:
 
 def test_a_pool_is_in_order_or_says_what_is_not():
     made = plan(ZPOOL, LayerSpec("zvol", {"size": 64 << 20}))
-    assert health_faults.stack_faults(made, with_pool(b"pool 'bl17' is healthy\n")) == []
-    [said] = health_faults.stack_faults(made, with_pool(DEGRADED))
+    assert layout_faults.stack_faults(made, with_pool(b"pool 'bl17' is healthy\n")) == []
+    [said] = layout_faults.stack_faults(made, with_pool(DEGRADED))
     assert said == "zpool: bl17: /dev/ubdd1 is REMOVED"
     errors = DEGRADED.replace(b"REMOVED  ", b"ONLINE   ")
-    [said] = health_faults.stack_faults(made, with_pool(errors))
+    [said] = layout_faults.stack_faults(made, with_pool(errors))
     assert said.startswith("zpool: bl17 is DEGRADED: One or more devices has been removed")
     small = errors.replace(b"DEGRADED", b"ONLINE").replace(
         b"has been removed by", b"use a non-native block size"
     )
-    assert health_faults.stack_faults(made, with_pool(small)) == []
-    assert "not there any more" in health_faults.stack_faults(made, with_pool(b"", 1))[0]
+    assert layout_faults.stack_faults(made, with_pool(small)) == []
+    assert "not there any more" in layout_faults.stack_faults(made, with_pool(b"", 1))[0]
 
 
 def test_a_cache_that_was_detached_is_told():
@@ -196,13 +196,13 @@ def test_a_cache_that_was_detached_is_told():
     runs = {"bcache/running": "1", "bcache/state": "dirty"}
     values = {names[backing]: runs, names[cache]: {"bcache/io_errors": "0"}}
     now = replace(fine, names=names, values=values)
-    assert health_faults.stack_faults(made, now) == []
+    assert layout_faults.stack_faults(made, now) == []
     alone = {**values, names[backing]: {**runs, "bcache/state": "no cache"}}
-    assert health_faults.stack_faults(made, replace(now, values=alone)) == [
+    assert layout_faults.stack_faults(made, replace(now, values=alone)) == [
         f"bcache: {backing} does not run with its cache (state 'no cache')"
     ]
     errors = {**values, names[cache]: {"bcache/io_errors": "3"}}
-    assert health_faults.stack_faults(made, replace(now, values=errors)) == [
+    assert layout_faults.stack_faults(made, replace(now, values=errors)) == [
         f"bcache: {cache} had 3 I/O errors"
     ]
 
@@ -221,14 +221,14 @@ def test_a_cache_that_was_detached_is_told():
 def test_a_cache_of_lvm_that_failed_is_told(status, said):
     made = plan(*CACHED)
     now = replace(seen("md_fine"), mapped={"bl17-data": tuple(status.split())} if status else {})
-    found = health_faults.stack_faults(made, now)
+    found = layout_faults.stack_faults(made, now)
     assert bool(found) is bool(said) and said in "".join(found)
 
 
 def test_errors_that_btrfs_counted_are_told():
     whole = (CASES / "btrfs_fine.out").read_bytes()
     now = health.parse_health(whole.replace(b"write_io_errs    0", b"write_io_errs    7"))
-    assert health_faults.stack_faults(plan(*STACKS["btrfs"]), now) == [
+    assert layout_faults.stack_faults(plan(*STACKS["btrfs"]), now) == [
         "filesystem: /dev/ubdc: write_io_errs is 7"
     ]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents.contracts import AgentError, Step
-from agents.plans import held
+from agents.plans import layout_faults
 from agents.safety import apply
 from agents.safety.guard import refusals
 from tests.agents.local_shell import LocalShell
@@ -31,19 +31,19 @@ def test_a_snapshot_of_our_volume_is_named():
     """As LVM makes it: the volume moves onto `data-real`, which the snapshot stands on too, beside its own space."""
     ours = replace(DM, parents=("dm-1",))
     facts = host(SDB, SDC, ours, *HIDDEN, SNAPSHOT)
-    assert held.devices(plan("lvm"), facts) == [
+    assert layout_faults.foreign_devices(plan("lvm"), facts) == [
         f"/dev/mapper/{LAYOUT}-mine (lvm), mounted at /media/x, stands on /dev/sdb and is not of this layout"
     ]
 
 
 def test_nothing_of_the_layouts_own_is_named():
-    assert held.devices(plan("lvm"), host(SDB, SDC, DM)) == []
-    assert held.devices(plan("lvm"), host(SDB, SDC)) == []
+    assert layout_faults.foreign_devices(plan("lvm"), host(SDB, SDC, DM)) == []
+    assert layout_faults.foreign_devices(plan("lvm"), host(SDB, SDC)) == []
 
 
 def test_a_program_that_writes_to_our_volume_is_named():
     busy = replace(DM, writers=("dd[4711]",))
-    said = held.devices(plan("lvm"), host(SDB, SDC, busy))
+    said = layout_faults.foreign_devices(plan("lvm"), host(SDB, SDC, busy))
     assert said == [f"/dev/mapper/{LAYOUT}-data is open for writing in dd[4711]"]
 
 
@@ -58,7 +58,7 @@ def test_programs_in_a_mount_are_named(tmp_path: Path):
             subprocess.Popen(["sleep", "62"], cwd=beside),
         ]
     try:
-        said = held.mount_users(LocalShell(), str(tmp_path))
+        said = layout_faults.mount_users(LocalShell(), str(tmp_path))
     finally:
         for process in there:
             process.kill()
@@ -74,8 +74,8 @@ def test_of_many_programs_some_are_named():
         def run(self, argv, **_):
             return apply.Ran(argv, 0, b"".join(b"cwd %d sh\n" % n for n in range(500)), b"", 0.1)
 
-    said = held.mount_users(Crowded(), "/mnt/benchlab/bl17")
-    assert (len(said), said[-1]) == (held.MAX_USES + 1, f"and {500 - held.MAX_USES} more")
+    said = layout_faults.mount_users(Crowded(), "/mnt/benchlab/bl17")
+    assert (len(said), said[-1]) == (layout_faults.MAX_USES + 1, f"and {500 - layout_faults.MAX_USES} more")
 
 
 def test_a_group_of_our_name_on_another_disk_is_named():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agents.contracts import AgentError, Job, Target
 from agents.drivers import registry
-from agents.safety import job_name_places
+from agents.safety import name_places
 from agents.safety.guard import job_refusals
 from benchlab.testing import profiles
 from benchlab.testing.profiles import examples
@@ -96,8 +96,8 @@ def test_every_script_of_the_drivers_is_known_word_for_word():
                 or content in registry.tool_scripts()
                 or kind == "dynamo"
             )
-            assert job_name_places._decode_content(name, content) is not None, name
-        assert set(job_name_places.names_in(job.argv, {**job.inputs})[: len(job.argv)]) == {""}, (
+            assert name_places._decode_content(name, content) is not None, name
+        assert set(name_places.job_names_in(job.argv, {**job.inputs})[: len(job.argv)]) == {""}, (
             job.argv
         )
 
@@ -172,5 +172,5 @@ def test_a_script_that_is_not_word_for_word_ours_is_read_wholly(data, extra):
     for name, content in job.inputs.items():
         at = data.draw(st.integers(0, len(content)))
         changed = content[:at] + extra.encode("utf-8", "surrogatepass") + content[at:]
-        said = job_name_places._decode_content(name, changed)
+        said = name_places._decode_content(name, changed)
         assert said is None or name == "config.json"

@@ -15,8 +15,7 @@ from agents.drivers import registry
 from agents.facts.graph import Graph
 from agents.plans import stack
 from agents.safety.guard import refusals
-from agents.safety.mentions import Mentions
-from agents.safety.name_places import FORMS, names_in
+from agents.safety.name_places import FORMS, Mentions, names_in
 from agents.steps import scripts
 from benchlab.testing.profiles import examples
 from tests.agents import situations

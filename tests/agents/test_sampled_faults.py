@@ -8,7 +8,7 @@ from typing import Any
 from agents.contracts import Frame
 from agents.facts.health import Health
 from agents.facts.model import Zpool
-from agents.plans import health_faults
+from agents.plans import layout_faults
 from agents.plans.chain import LayerSpec
 from agents.samplers import bcache, dm_cache, mdstat, zpool
 from tests.agents.test_health import BCACHE, CACHED, EXT4, LVM, MD, ZPOOL, plan, seen
@@ -32,7 +32,7 @@ CHECKED = FINE.replace(
 
 def spells(made: Any, path: str, texts: list[str], after: Health, **more: Any) -> list[str]:
     frames = [Frame(100.0 + at, {path: text} if text else {}) for at, text in enumerate(texts)]
-    return [one.sentence for one in health_faults.fault_spans(made, frames, after, **more)]
+    return [one.sentence for one in layout_faults.fault_spans(made, frames, after, **more)]
 
 
 def of_array(texts: list[str], **more: Any) -> list[str]:
@@ -118,14 +118,14 @@ def test_a_cache_that_was_detached_for_a_while_is_told():
     for away, said in (("no cache\n", "'no cache'"), (None, "''")):
         files = [{state: text, running: "1\n"} if text else {} for text in ("clean\n", away, "clean\n")]  # fmt: skip
         frames = [Frame(float(at), one) for at, one in enumerate(files)]
-        (spell,) = health_faults.fault_spans(made, frames, after)
+        (spell,) = layout_faults.fault_spans(made, frames, after)
         assert spell.sentence == (
             f"bcache: {backing} does not run with its cache (state {said}), for 1 s of 2 s"
         )
 
 
 def test_samples_of_a_host_without_any_of_it_are_not_read_again():
-    assert not health_faults.any_sampled(b"@ 1\n# /proc/stat\n cpu 1\n.\n")
+    assert not layout_faults.any_sampled(b"@ 1\n# /proc/stat\n cpu 1\n.\n")
     files = [*mdstat.FILES, *bcache.FILES[-2:], *zpool.FILES, dm_cache.STATUS.file_key]
     for name in (one.replace("*", "sdb") for one in files):
-        assert health_faults.any_sampled(f"@ 1\n# {name}\n x\n.\n".encode()), name
+        assert layout_faults.any_sampled(f"@ 1\n# {name}\n x\n.\n".encode()), name

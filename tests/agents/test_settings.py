@@ -17,7 +17,7 @@ from agents.facts.health import Health
 from agents.facts.model import Bcache, Dataset, HostFacts, MdArray, Mount, Zpool
 from agents.facts.sections import Section
 from agents.facts.settings import Change, Scope
-from agents.plans import settings as plan_settings
+from agents.plans import applied_part as plan_settings
 from agents.plans import stack
 from agents.plans.chain import DiskRequest, LayerSpec
 from agents.steps import queues

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from agents.contracts import OptionsError, PlanError
-from agents.plans import as_json, stack
+from agents.plans import applied_part, stack
+from agents.plans.applied_part import what_is_destroyed
 from agents.plans.chain import DiskRequest, LayerSpec, assign_source_disks
-from agents.plans.destroyed import what_is_destroyed
-from agents.plans.lost_disks import relocated
+from agents.plans.layout_faults import relocated
 from agents.safety.guard import refusals
 from tests.agents.made_up import disk, host, mounted, spare
 
@@ -178,12 +178,12 @@ def test_verify_looks_at_the_highest_layer_so_far():
 
 def test_a_plan_survives_json():
     made = plan([RAW, XFS])
-    assert as_json.from_json(json.loads(json.dumps(as_json.to_json(made)))) == made
+    assert applied_part.from_json(json.loads(json.dumps(applied_part.to_json(made)))) == made
 
 
 def test_a_broken_stored_plan_is_said():
     with pytest.raises(PlanError, match="stored plan cannot be read"):
-        as_json.from_json({"name": "bl17", "layers": [{}], "fingerprint": ""})
+        applied_part.from_json({"name": "bl17", "layers": [{}], "fingerprint": ""})
 
 
 def test_what_is_destroyed_lists_partitions_too():

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agents.contracts import OptionsError, PlanError, Progress
-from agents.plans import as_json, stack
+from agents.plans import applied_part, stack
 from agents.plans.chain import DiskRequest, LayerSpec, StageSpec, stage_specs
 from tests.agents.growing import toy
 from tests.agents.made_up import disk, host, spare
@@ -98,13 +98,13 @@ def test_the_fingerprint_covers_the_stages_commands_and_disks():
 
 def test_a_plan_with_stages_survives_json():
     made = plan(TOY, XFS, stages=[ONE_MORE, ONE_MORE])
-    assert as_json.from_json(json.loads(json.dumps(as_json.to_json(made)))) == made
+    assert applied_part.from_json(json.loads(json.dumps(applied_part.to_json(made)))) == made
 
 
 def test_a_plan_of_before_there_were_stages_can_be_read():
-    data = as_json.to_json(plan(TOY, stages=()))
+    data = applied_part.to_json(plan(TOY, stages=()))
     del data["stages"]
-    assert as_json.from_json(data).stages == ()
+    assert applied_part.from_json(data).stages == ()
 
 
 def test_what_is_awaited_is_told_by_the_layer():

@@ -7,7 +7,7 @@ import pytest
 from agents.facts.device_uses import system_devices, unknown_system_reasons
 from agents.facts.graph import Graph
 from agents.safety.guard import refusals
-from agents.safety.mentions import Mentions
+from agents.safety.name_places import Mentions
 from tests.agents.made_up import LAYOUT, disk, host, spare, wiping
 
 LINUX = [{"source": "rpool/ROOT/debian", "target": "/", "fstype": "zfs", "majmin": "0:27"}]

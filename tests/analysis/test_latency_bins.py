@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agents.outputs import fio_log
 from agents.outputs.fio_model import Latencies
-from agents.tools import _fio_bins
+from agents.tools import _fio_metrics
 from benchlab.analysis.latency_bins import (
     CELLS,
     Bins,
@@ -82,7 +82,7 @@ def test_a_latency_of_nothing_has_its_place():
 def test_at_the_edge_of_a_cell_the_share_is_what_fio_counted(hits: dict[int, int]) -> None:
     """As it prints them or merged, none of its bins reaches over an edge: nothing is off by as much as one."""
     printed = {f"{fio_log.middle(at):.0f}": count for at, count in hits.items()}
-    found = _fio_bins.histogram("clat", Latencies(1, 0, 0, 0, 0, printed, 1e9))
+    found = _fio_metrics.histogram("clat", Latencies(1, 0, 0, 0, 0, printed, 1e9))
     counted = bins_of_cells(count_cells(Bins(found.lows, found.highs, found.counts)))
     for end, share in counted.cumulative_shares():
         below = sum(count for at, count in hits.items() if fio_log.middle(at) < end * 1e9 - 1e-3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib.auth.models import User
 
-from agents.plans import as_json
+from agents.plans import applied_part
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Layout
 from tests.bench import lab_data
@@ -76,8 +76,8 @@ def attempts(user: User, number: int) -> list[int]:
     """So many, oldest first; figures of FIGURES names each and 50 series."""
     campaigns = lab_data.runs(user, number)
     facts = plans.many_disks()
-    plan = as_json.to_json(plans.made(STACK, facts))
-    told = as_json._converter.unstructure(facts)
+    plan = applied_part.to_json(plans.made(STACK, facts))
+    told = applied_part._converter.unstructure(facts)
     for layout in Layout.objects.filter(campaign__in=campaigns):
         snapshot = FactSnapshot.objects.create(host_id=layout.host_id, facts=told)
         layout.stack, layout.plan, layout.facts_ready = STACK, plan, snapshot

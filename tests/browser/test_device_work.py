@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.contracts import Claim, Target
-from agents.plans import as_json
+from agents.plans import applied_part
 from agents.plans.chain import LayerSpec
 from agents.plans.stack import Placed, StackPlan
 from benchlab.runs.models import Measurement, Series
@@ -37,7 +37,7 @@ def campaign(team, user):
     synced = made.workload(team, "pg_test_fsync", "pg_test_fsync")
     layout = made.done_layout(campaign, where, made.topology(team, "LVM cache"))
     stack = (layer("lvm", data=DISKS), layer("lvm_cache", cache=("nvme0n1",), below=DISKS))
-    layout.plan = as_json.to_json(StackPlan("bl1", stack, "f"))
+    layout.plan = applied_part.to_json(StackPlan("bl1", stack, "f"))
     layout.save(update_fields=["plan"])
     attempt = made.finished(campaign, layout, synced, None, 1, 5000.0)
     ends = (6.0, 12.0, 18.0, 24.0)
@@ -69,7 +69,9 @@ def campaign(team, user):
     swept = made.swept(
         campaign, where, made.topology(team, "stripe"), made.workload(team), depths=DEPTHS
     )
-    swept[0].layout.plan = as_json.to_json(StackPlan("bl2", (layer("lvm", data=DISKS[:2]),), "f"))
+    swept[0].layout.plan = applied_part.to_json(
+        StackPlan("bl2", (layer("lvm", data=DISKS[:2]),), "f")
+    )
     swept[0].layout.save(update_fields=["plan"])
     sampled(swept, {32: 15.0, 64: 30.0}, 0.6)
     return campaign, attempt

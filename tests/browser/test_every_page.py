@@ -20,7 +20,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils import timezone
 
-from agents.plans import as_json
+from agents.plans import applied_part
 from benchlab.campaigns.models import Campaign
 from benchlab.hosts import credentials, discovery, package_installs
 from benchlab.imports import drafts, reference_library
@@ -135,7 +135,7 @@ def left(team, rows) -> Layout:  # noqa: F811
     host.save()
     plan = planned(cached(2), many_disks())
     layout = a_layout(team, host, phase="done", outcome="cancelled", ended_at=timezone.now())
-    layout.plan = as_json.to_json(plan)
+    layout.plan = applied_part.to_json(plan)
     layout.save()
     touched = [claim.identity for claim in plan.claims]
     StepLog.objects.create(
@@ -151,7 +151,7 @@ def waits(team) -> Layout:
     host, found = made.host(team, "lab1"), many_disks()
     plan = planned(cached(), found)
     return a_layout(
-        team, host, plan=as_json.to_json(plan), plan_fingerprint=plan.fingerprint,
+        team, host, plan=applied_part.to_json(plan), plan_fingerprint=plan.fingerprint,
         planned_at=timezone.now(), facts_planned=discovery.store_facts(host, found),
     )  # fmt: skip
 

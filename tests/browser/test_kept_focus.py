@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from agents.plans import as_json
+from agents.plans import applied_part
 from benchlab.hosts import discovery
 from benchlab.runs.models import Layout
 from tests import stack
@@ -74,7 +74,7 @@ def a_draft(team) -> Layout:
     plan = planned(cached(), found)
     layout = Layout.objects.create(
         campaign=made.campaign(team), host=host, topology=made.topology(team, "planned"), stack=cached(),
-        plan=as_json.to_json(plan), plan_fingerprint=plan.fingerprint, planned_at=timezone.now(),
+        plan=applied_part.to_json(plan), plan_fingerprint=plan.fingerprint, planned_at=timezone.now(),
         facts_planned=discovery.store_facts(host, found),
     )  # fmt: skip
     made.run(layout.campaign, layout, made.workload(team), 4, 1)

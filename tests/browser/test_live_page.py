@@ -13,7 +13,7 @@ from django.conf import settings
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from agents.plans import as_json
+from agents.plans import applied_part
 from benchlab.charts.request_params import Filter
 from benchlab.findings.models import Finding
 from benchlab.runs import events
@@ -182,7 +182,7 @@ def building(team, ended: int) -> Layout:
     plan = planned(cached(), found)
     layout = Layout.objects.create(
         campaign=made.campaign(team), host=host, topology=made.topology(team, "LVM cache"), stack=cached(),
-        plan=as_json.to_json(plan), phase="provisioning", begun_at=timezone.now() - timedelta(seconds=72),
+        plan=applied_part.to_json(plan), phase="provisioning", begun_at=timezone.now() - timedelta(seconds=72),
     )  # fmt: skip
     run = made.run(layout.campaign, layout, made.workload(team), 4, 1)
     Attempt.objects.create(run=run, layout=layout)

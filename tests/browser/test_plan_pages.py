@@ -13,7 +13,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from agents.facts.model import HostFacts
-from agents.plans import as_json
+from agents.plans import applied_part
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.engine.checks import planning
 from benchlab.hosts import credentials, discovery, registration
@@ -81,7 +81,7 @@ def test_a_plan_is_drawn_and_starts_by_the_typed_word(person, team, lab):
     found = many_disks()
     plan = made(cached(), found)
     layout = a_layout(
-        team, lab, plan=as_json.to_json(plan), plan_fingerprint=plan.fingerprint,
+        team, lab, plan=applied_part.to_json(plan), plan_fingerprint=plan.fingerprint,
         planned_at=timezone.now(), facts_planned=discovery.store_facts(lab, found),
     )  # fmt: skip
     page = person.page
@@ -133,7 +133,7 @@ def test_without_script_a_plan_has_every_command_in_full(chromium, team, lab, se
     found = many_disks()
     plan = made(cached(), found)
     layout = a_layout(
-        team, lab, plan=as_json.to_json(plan), plan_fingerprint=plan.fingerprint,
+        team, lab, plan=applied_part.to_json(plan), plan_fingerprint=plan.fingerprint,
         planned_at=timezone.now(), facts_planned=discovery.store_facts(lab, found),
     )  # fmt: skip
     person = Person(chromium, served, javascript=False)
@@ -155,7 +155,7 @@ def planned_on_paper(campaign: Campaign, found: HostFacts) -> None:
     for layout in campaign.layouts.select_related("host"):
         plan = planning.plan_layout(layout, found)
         Layout.objects.filter(pk=layout.pk).update(
-            plan=as_json.to_json(plan), plan_fingerprint=plan.fingerprint, planned_at=timezone.now(),
+            plan=applied_part.to_json(plan), plan_fingerprint=plan.fingerprint, planned_at=timezone.now(),
             facts_planned=discovery.store_facts(layout.host, found),
         )  # fmt: skip
 
@@ -207,7 +207,7 @@ def test_layouts_that_take_turns_are_recommended_and_agreed_to_once(person, team
 def test_what_a_layout_left_is_seen_and_taken_down(person, team, lab):
     layout = a_layout(team, lab, phase="done", outcome="cancelled", ended_at=timezone.now())
     plan = made(cached(2), many_disks())
-    layout.plan = as_json.to_json(plan)
+    layout.plan = applied_part.to_json(plan)
     layout.save()
     touched = [claim.identity for claim in plan.claims]
     StepLog.objects.create(

@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from agents.contracts import Claim, Frame, Target, Window
-from agents.plans import as_json
+from agents.plans import applied_part
 from agents.plans.chain import DiskRequest, LayerSpec
 from agents.plans.stack import Placed, StackPlan
 from agents.samplers import diskstats
@@ -272,7 +272,7 @@ def mirrored(lab):
     """A run whose plan has two disks, and whose tool told what it read."""
     attempt = lab.attempts[0]
     plan = StackPlan("bl1", (lvm("sdb", "sdc"),), "f")
-    attempt.layout.plan = as_json.to_json(plan)
+    attempt.layout.plan = applied_part.to_json(plan)
     attempt.layout.save(update_fields=["plan"])
     attempt.windows = made.WINDOWS
     attempt.save(update_fields=["windows"])

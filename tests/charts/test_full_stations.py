@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from agents.contracts import Claim, Target
-from agents.plans import as_json
+from agents.plans import applied_part
 from agents.plans.chain import LayerSpec
 from agents.plans.stack import Placed, StackPlan
 from benchlab.analysis.devices.full_station import Full, FullStation
@@ -36,7 +36,7 @@ def line(team, user):
         "bl1", devices={"data": claims, "spare": (Claim("serial:z", "/dev/sdz", 1, ""),)}
     )
     layout = attempts[0].layout
-    layout.plan = as_json.to_json(
+    layout.plan = applied_part.to_json(
         StackPlan("bl1", (Placed(LayerSpec("lvm"), target, target, ()),), "f")
     )
     layout.save(update_fields=["plan"])
@@ -103,9 +103,11 @@ def test_the_layers_between_a_volume_and_its_disks(line, user, django_assert_num
     """By hand: 2 x 0.5 of 32 more wait at the disks, 29 at the volume: 28 of 32 are 88 %."""
     campaign, attempts = line
     layout = attempts[0].layout
-    plan = as_json.from_json(layout.plan)
+    plan = applied_part.from_json(layout.plan)
     gives = replace(plan.layers[0].gives, volume="/dev/bl1/data")
-    layout.plan = as_json.to_json(replace(plan, layers=(replace(plan.layers[0], gives=gives),)))
+    layout.plan = applied_part.to_json(
+        replace(plan, layers=(replace(plan.layers[0], gives=gives),))
+    )
     layout.save(update_fields=["plan"])
     facts = attempts[0].facts
     there = {"name": "dm-0", "path": "/dev/mapper/bl1-data", "links": ["/dev/bl1/data"]}

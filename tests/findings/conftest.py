@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agents.plans import as_json
+from agents.plans import applied_part
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.team.models import Membership
@@ -26,7 +26,7 @@ DISKS = ("sdb", "sdc", "sdd", "sde")
 def lab(team, user) -> SimpleNamespace:
     """Two repeats at each of two depths on two layouts; `attempt`: one with samples, of which a finding is certain."""
     where, facts = made.host(team), plans.many_disks()
-    FactSnapshot.objects.create(host=where, facts=as_json._converter.unstructure(facts))
+    FactSnapshot.objects.create(host=where, facts=applied_part._converter.unstructure(facts))
     campaign, load = made.campaign(team), made.workload(team)
     load.options = OPTIONS
     load.save()
@@ -35,7 +35,7 @@ def lab(team, user) -> SimpleNamespace:
         stack = made.topology(team, name)
         attempts += made.swept(campaign, where, stack, load, top=top, depths=(1, 4), repeats=2)
     for layout in campaign.layouts.all():
-        layout.stack, layout.plan = STRIPE, as_json.to_json(plans.made(STRIPE, facts))
+        layout.stack, layout.plan = STRIPE, applied_part.to_json(plans.made(STRIPE, facts))
         layout.save()
     attempts = list(Attempt.objects.filter(pk__in=[one.pk for one in attempts]).order_by("pk"))
     cached(attempts[0])

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents.contracts import AgentError, Reason
-from agents.ssh import breaker, dial
+from agents.ssh import dial, pool
 from benchlab.engine import sweeper
 from benchlab.hosts import (
     credentials,
@@ -343,8 +343,8 @@ def test_a_dry_run_by_facts_that_were_read(user, read_host, topology, host, team
 
 def test_who_asks_has_a_silent_host_tried_and_others_leave_it_alone(web, host, monkeypatch, sent):
     monkeypatch.setattr(dial, "BANNER_S", 0.3)
-    monkeypatch.setattr(breaker, "SLOW_S", 0.1)
-    monkeypatch.setattr(breaker, "FIRST_S", 1000.0)
+    monkeypatch.setattr(pool, "SLOW_S", 0.1)
+    monkeypatch.setattr(pool, "FIRST_S", 1000.0)
     with silent_hosts(1, "silent") as silent:
         row = registration.add_host(
             host.team, "mute", "127.0.0.1", host.credential, port=silent.ports[0]

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from redis.exceptions import ConnectionError as Away
 
-from agents.plans import as_json
+from agents.plans import applied_part
 from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Attempt, Layout, Measurement, StepLog
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
@@ -151,7 +151,7 @@ def test_each_part_is_asked_for_alone(web, lab, part, other):
 
 def stored(stack) -> dict:
     """A plan as the planner stores it."""
-    return as_json.to_json(planned(stack, many_disks()))
+    return applied_part.to_json(planned(stack, many_disks()))
 
 
 def building(lab, done: int = 1, host: Host | None = None) -> Layout:

@@ -20,7 +20,7 @@ import pyarrow.ipc
 import pytest
 from django.core.management import call_command
 
-from agents.plans import as_json
+from agents.plans import applied_part
 from benchlab import client
 from benchlab.campaigns.models import Campaign
 from benchlab.client import Lab, LabError
@@ -303,14 +303,14 @@ def test_without_pandas_it_is_rows(monkeypatch):
 
 def test_what_a_plan_destroys_is_told_before_it_is_agreed_to(monkeypatch, capsys):
     """Of a plan as it is stored: its claims are with its layers, growth's with the stages."""
-    plan = as_json.to_json(plans.made(GROWING, HOST, GROWTH))
+    plan = applied_part.to_json(plans.made(GROWING, HOST, GROWTH))
     layout = {"id": 7, "name": "bl7", "plan": plan, "plan_error": "", "plan_fingerprint": "f00"}
     lab = client.Lab("http://127.0.0.1:1", "t")
     monkeypatch.setattr(lab, "post", lambda *given: {})
     monkeypatch.setattr(lab, "every", lambda *given, **query: iter([layout]))
     assert lab.plan(1) == {"7": "f00"}
     told = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
-    wanted = {claim.identity: claim.node for claim in as_json.from_json(plan).claims}
+    wanted = {claim.identity: claim.node for claim in applied_part.from_json(plan).claims}
     assert [[what, node] for what, node, _ in told] == [
         ["destroys", n] for n in sorted(wanted.values())
     ]

@@ -12,8 +12,8 @@ from agents.contracts import Secret, Shell, Step
 from agents.facts import health, reading, settings
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
-from agents.plans import health_faults, stack
-from agents.plans import settings as plan_settings
+from agents.plans import applied_part as plan_settings
+from agents.plans import layout_faults, stack
 from agents.plans.blank import not_blank
 from agents.plans.chain import DiskRequest, LayerSpec, StageSpec
 from agents.safety import apply
@@ -101,13 +101,13 @@ class Bench:
         assert self.ails(made) == []
 
     def ails(self, made: stack.StackPlan, stage: int = 0) -> list[str]:
-        return health_faults.stack_faults(made, self.health(made, stage), stage)
+        return layout_faults.stack_faults(made, self.health(made, stage), stage)
 
     def health(self, made: stack.StackPlan, stage: int = 0) -> Health:
         gives = [layer.gives for layer in made.layers_after(stage)]
         pool = next((target.pool for target in gives if target.pool), "")
         return health.read_health(
-            self.shell, health_faults.layout_nodes(made, stage), gives[-1].mount, pool
+            self.shell, layout_faults.layout_nodes(made, stage), gives[-1].mount, pool
         )
 
     def changes(self, made: stack.StackPlan, before: HostFacts, stage: int = 0) -> list[str]:

@@ -81,9 +81,9 @@ def findings(attempt: Attempt) -> set[str]:
 
 
 def write_balance(layout: Layout, attempt: Attempt) -> Balance:
-    from agents.plans import as_json
+    from agents.plans import applied_part
 
-    plan = as_json.from_json(layout.plan)
+    plan = applied_part.from_json(layout.plan)
     tracks, windows = read_tracks(attempt), read_windows(attempt)
     assert [one.name for one in windows if one.measured] == ["measured"]
     [one] = [

@@ -13,7 +13,7 @@ from agents.facts import linux
 from agents.plans import stack
 from agents.plans.blank import not_blank
 from agents.plans.chain import DiskRequest, LayerSpec
-from agents.plans.lost_disks import relocated
+from agents.plans.layout_faults import relocated
 from agents.safety.guard import Spare, refusals
 from benchlab.practice import DiskSpec
 from benchlab.testing import profiles

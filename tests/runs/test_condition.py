@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 from agents.contracts import AgentError, Reason
 from agents.facts.health import Health
 from agents.facts.model import BlockDevice, HostFacts
-from agents.plans import health_faults
+from agents.plans import layout_faults
 from benchlab.engine.checks import condition, fingerprint, planning, preflight
 from benchlab.engine.checks.condition import Condition
 from benchlab.engine.phases import grow, provision, run_attempts
@@ -107,8 +107,8 @@ def test_what_the_samples_of_a_run_show_marks_it_and_stops_the_layout(ready, pap
     attempt = attempt_of(ready)
     Attempt.objects.filter(pk=attempt.pk).update(fingerprint="f" * 64)
     attempt.refresh_from_db()
-    spell = health_faults.FaultSpan("md: md127 runs with 1 of 2 members", 17.0, 60.0)
-    monkeypatch.setattr(health_faults, "fault_spans", lambda *given: [spell])
+    spell = layout_faults.FaultSpan("md: md127 runs with 1 of 2 members", 17.0, 60.0)
+    monkeypatch.setattr(layout_faults, "fault_spans", lambda *given: [spell])
     samples = b"@ 1\n# /proc/mdstat\n x\n.\n"
     for found in (Condition(), Condition(rebooted=True, health=Health())):
         condition.mark_sampled_faults(ready, attempt, found, samples)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from agents.facts.model import HostFacts, Mount
-from agents.plans import as_json, stack
+from agents.plans import applied_part, stack
 from agents.plans.chain import specs, stage_specs
 from agents.safety.guard import Spare
 from benchlab.audit.models import Entry
@@ -60,7 +60,7 @@ def ended(make_layout) -> Layout:
     layout = make_layout(phase="done", outcome="succeeded", runs=0)
     found = blank()
     pool = [Spare(f"serial:S-{name}", 2**30, "WDC WD40", "hdd") for name in ("sdb", "sdc")]
-    layout.plan = as_json.to_json(stack.plan_stack(specs(STRIPE), layout.name, found, pool))
+    layout.plan = applied_part.to_json(stack.plan_stack(specs(STRIPE), layout.name, found, pool))
     layout.save()
     began(layout, "sdb", "sdc")
     return layout
@@ -164,7 +164,7 @@ def test_a_stage_that_never_began_is_not_told(ended):
     three = replace(blank(), devices=(*blank().devices, disk("sdd")))
     pool = [Spare(f"serial:S-sd{x}", 2**30, "WDC WD40", "hdd") for x in "bcd"]
     made = stack.plan_stack(specs(STRIPE), ended.name, three, pool, stage_specs([more]))
-    Layout.objects.filter(pk=ended.pk).update(plan=as_json.to_json(made))
+    Layout.objects.filter(pk=ended.pk).update(plan=applied_part.to_json(made))
     ended.refresh_from_db()
     found = left_by(ended.name)
     orphan = only(ended, read(ended, replace(found, devices=(*found.devices, disk("sdd")))))

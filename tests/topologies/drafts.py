@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.plans.example_host import Disk
+from agents.plans.fits import Disk
 from benchlab.topologies.size_estimates import DiskSupply
 from benchlab.topologies.stack_edits import apply_edit, parse_edit
 

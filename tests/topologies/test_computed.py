@@ -6,7 +6,7 @@ import pytest
 
 from agents.drivers import registry
 from agents.plans.chain import specs
-from agents.plans.example_host import Disk, example
+from agents.plans.fits import Disk, example
 from benchlab.topologies import canvas, derived_values
 from benchlab.topologies.inspection import inspect_stack, specs_of
 from benchlab.topologies.layer_offers import all_offers

@@ -10,7 +10,7 @@ from agents.contracts import Claim
 from agents.facts import settings
 from agents.facts.queues import ATTRIBUTES, Queues, kernel_name
 from agents.facts.settings import Change, Setting, Settings
-from agents.plans.settings import scope
+from agents.plans.applied_part import scope
 from benchlab.engine.checks import planning
 from benchlab.engine.checks.condition import Condition
 from benchlab.runs.models import Attempt, Layout

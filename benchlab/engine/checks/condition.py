@@ -19,7 +19,7 @@ from agents.contracts import AgentError, Reason, Shell, claims_of
 from agents.facts import health
 from agents.facts.health import Health
 from agents.jobs import job
-from agents.plans import health_faults, settings
+from agents.plans import applied_part, layout_faults
 from benchlab.engine.checks import fingerprint, planning
 from benchlab.runs import transitions
 from benchlab.runs.models import Attempt, Layout
@@ -74,15 +74,15 @@ def check_layout(layout: Layout, shell: Shell) -> Condition:
     """Check the layout. Raises AgentError if the host does not answer or its answer cannot be parsed."""
     plan = planning.stored_plan(layout)
     # A directory: nothing in it is ours to lose, and nothing was set
-    if not plan.claims and not settings.setting_steps(plan, layout.stage):
+    if not plan.claims and not applied_part.setting_steps(plan, layout.stage):
         return Condition()
     gives = [layer.gives for layer in plan.layers_after(layout.stage)]
     pool = next((target.pool for target in gives if target.pool), "")
-    nodes = health_faults.layout_nodes(plan, layout.stage)
+    nodes = layout_faults.layout_nodes(plan, layout.stage)
     reading = health.read_health(shell, nodes, gives[-1].mount, pool)
     if reading.boot_id and reading.boot_id != planning.facts_at_ready(layout).boot_id:
         return Condition(rebooted=True)
-    ails = health_faults.stack_faults(plan, reading, layout.stage)
+    ails = layout_faults.stack_faults(plan, reading, layout.stage)
     # what is older than the first look is no part of a run
     if layout.log_end is not None:
         ails += _log_lines(reading.kernel_errors(nodes, layout.log_end))
@@ -151,12 +151,12 @@ def mark_sampled_faults(
 
     What the run was to measure, a growth or the first resync, is no fault.
     """
-    if condition.health is None or condition.rebooted or not health_faults.any_sampled(samples):
+    if condition.health is None or condition.rebooted or not layout_faults.any_sampled(samples):
         return
     moment = moments.parse_moment(attempt.run.stage)
     marked = [mark["says"] for mark in attempt.degraded]
     try:
-        spells = health_faults.fault_spans(
+        spells = layout_faults.fault_spans(
             planning.stored_plan(layout),
             job.frames(samples),
             condition.health,

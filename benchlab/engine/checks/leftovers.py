@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from agents.contracts import AgentError, Claim, Reason
 from agents.facts.model import HostFacts
-from agents.plans import blank, lost_disks, stack
+from agents.plans import blank, layout_faults, stack
 from benchlab.engine.checks import planning
 from benchlab.runs.models import Layout
 
@@ -18,7 +18,7 @@ def leftover_error(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> A
     """Error that names the leftovers; None if every disk is proven blank."""
     if message := still_in_kernel(layout, plan, facts):
         return AgentError(message, Reason.NEEDS_REBOOT)
-    lost = lost_disks.missing_claims(plan.claims, facts)
+    lost = layout_faults.missing_claims(plan.claims, facts)
     not_blank = blank.not_blank([c for c in plan.claims if c not in lost], facts, layout.name)
     sentences = ["Not blank: " + "; ".join(not_blank)] if not_blank else []
     if lost:
@@ -30,12 +30,12 @@ def leftover_error(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> A
 
 def still_in_kernel(layout: Layout, plan: stack.StackPlan, facts: HostFacts) -> str:
     """Message if the kernel still holds the layout after a disk of it was pulled out in this boot; "" otherwise."""
-    pulled = lost_disks.pulled_claims(plan.claims, facts)
+    pulled = layout_faults.pulled_claims(plan.claims, facts)
     standing = blank.kernel_remains(plan.claims, facts, layout.name)
     if not (pulled and standing and _same_boot(layout, facts)):
         return ""
     disks = ", ".join(_pulled_disks(layout, pulled, facts))
-    lost = lost_disks.missing_claims(pulled, facts)
+    lost = layout_faults.missing_claims(pulled, facts)
     put_back = f"put {_pronoun(lost)} back in, " if lost else ""
     return (
         f"Pulled out of {layout.host} while {layout.name} used it: {disks}. The kernel still holds what was built"
@@ -59,7 +59,7 @@ def _missing_disks_text(layout: Layout, lost: Sequence[Claim]) -> str:
 
 def _pulled_disks(layout: Layout, disks: Sequence[Claim], facts: HostFacts) -> Iterator[str]:
     for claim, words in zip(disks, _disk_labels(layout, disks), strict=True):
-        now = lost_disks.current_path(claim, facts)
+        now = layout_faults.current_path(claim, facts)
         yield words + (f", which is {now} now" if now else ", which is not back")
 
 

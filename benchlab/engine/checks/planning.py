@@ -12,7 +12,7 @@ from agents import options
 from agents.contracts import AgentError, Claim, GuardError, PlanError, Reason, Target
 from agents.drivers import packages, registry
 from agents.facts.model import HostFacts
-from agents.plans import as_json as plans
+from agents.plans import applied_part as plans
 from agents.plans import fits, plan_fingerprint, stack
 from agents.plans.applied_part import reached
 from agents.plans.chain import specs, stage_specs

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.contracts import AgentError, GuardError
-from agents.plans import as_json as plans
+from agents.plans import applied_part as plans
 from benchlab.engine.checks import planning
 from benchlab.hosts import discovery
 from benchlab.hosts.models import FactSnapshot

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from agents.contracts import AgentError, Reason, Shell
 from agents.facts.model import HostFacts
-from agents.plans import as_json, stack
+from agents.plans import applied_part, stack
 from agents.plans.applied_part import own_claims
 from agents.plans.blank import not_blank
 from agents.safety import apply
@@ -54,7 +54,7 @@ def _current_plan(layout: Layout, shell: Shell) -> tuple[stack.StackPlan, FactSn
     """The plan to go on with. While nothing was built it is made anew: a person may have rebooted the host."""
     if not layout.applied:
         plan, snapshot = _confirmed_plan(layout, shell)
-        transitions.store_fields(layout, plan=as_json.to_json(plan), facts_planned=snapshot)
+        transitions.store_fields(layout, plan=applied_part.to_json(plan), facts_planned=snapshot)
     else:
         plan, snapshot = planning.stored_plan(layout), _read_held_facts(layout, shell)
         manual_steps.check_unchanged(layout, plan, discovery.facts_of(snapshot))

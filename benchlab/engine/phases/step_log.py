@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from agents.contracts import Claim, Shell, Step
 from agents.facts.model import HostFacts
-from agents.plans.lost_disks import with_current_names
+from agents.plans.layout_faults import with_current_names
 from agents.safety import apply
 from benchlab.audit import chain
 from benchlab.engine.checks import planning
@@ -33,7 +33,7 @@ def run_steps(
     """Execute `steps` by agents.safety.apply, guarded, each one logged as of `part`. Raises AgentError when one fails,
     and Moved before the next one once the layout that is being built was cancelled.
 
-    `claims`: disks of a layout that comes down, as they were when it was planned; see agents.plans.lost_disks.
+    `claims`: disks of a layout that comes down, as they were when it was planned; see agents.plans.layout_faults.
     """
 
     def read_facts() -> HostFacts:

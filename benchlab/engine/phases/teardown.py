@@ -10,8 +10,13 @@ from typing import Any
 from agents.contracts import RETRYABLE, AgentError, Reason, Shell
 from agents.facts.model import HostFacts
 from agents.plans import stack
-from agents.plans.held import foreign_uses
-from agents.plans.lost_disks import missing_claims, relocated, steps_without, with_current_names
+from agents.plans.layout_faults import (
+    foreign_uses,
+    missing_claims,
+    relocated,
+    steps_without,
+    with_current_names,
+)
 from agents.safety import apply
 from agents.ssh.lasting_shell import lasting
 from benchlab.engine.checks import leftovers, planning

@@ -16,7 +16,7 @@ from agents.drivers import registry
 from agents.drivers.packages import MissingPrograms
 from agents.facts.model import HostFacts
 from agents.plaintext import of_file
-from agents.plans import as_json, fits, stack
+from agents.plans import applied_part, fits, stack
 from agents.plans.chain import specs
 from agents.quote import format_command
 from benchlab.campaigns import points
@@ -254,7 +254,7 @@ def _layout_plan(layout: Layout) -> LayoutPlan:
     if layout.plan is None:
         return LayoutPlan(layout, error=layout.plan_error, missing=_missing_programs(layout))
     try:
-        plan = as_json.from_json(layout.plan)
+        plan = applied_part.from_json(layout.plan)
         facts = discovery.facts_of(layout.facts_planned) if layout.facts_planned else None
         planned_view = plan_view.view_plan(plan, facts)
     except AgentError as error:

@@ -11,7 +11,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from agents.contracts import AgentError
 from agents.facts.model import HostFacts
 from agents.plans import stack
-from agents.plans.example_host import SECTOR, Disk
+from agents.plans.fits import SECTOR, Disk
 from benchlab.hosts import discovery, spare_disks
 from benchlab.hosts.models import Host
 from benchlab.pages.hosts.queries import spare_counts
