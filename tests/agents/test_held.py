@@ -75,7 +75,10 @@ def test_of_many_programs_some_are_named():
             return apply.Ran(argv, 0, b"".join(b"cwd %d sh\n" % n for n in range(500)), b"", 0.1)
 
     said = layout_faults.mount_users(Crowded(), "/mnt/benchlab/bl17")
-    assert (len(said), said[-1]) == (layout_faults.MAX_USES + 1, f"and {500 - layout_faults.MAX_USES} more")
+    assert (len(said), said[-1]) == (
+        layout_faults.MAX_USES + 1,
+        f"and {500 - layout_faults.MAX_USES} more",
+    )
 
 
 def test_a_group_of_our_name_on_another_disk_is_named():
