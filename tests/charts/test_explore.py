@@ -206,7 +206,7 @@ def test_the_reference_library_lies_beside_it(opened, web, lab):
     reference_library.load_library(articles())
     study = Campaign.objects.filter(name__startswith="bcache").get()
     scene = web.get(reverse("explore"), {"campaign": [lab.campaign.pk, study.pk]}).context["scene"]
-    assert {line.text("campaign") for line in scene.lines} == {lab.campaign.name, study.name}
+    assert {line.levels["campaign"].text for line in scene.lines} == {lab.campaign.name, study.name}
 
 
 @pytest.mark.django_db

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from benchlab.charts.explore import factors, lines
@@ -12,7 +13,14 @@ from benchlab.charts.explore.factors import Level
 from benchlab.charts.explore.lines import Line, Point, Quantity, point_factors
 from benchlab.charts.explore.query import BESIDE, Axes, ExploreQuery
 from benchlab.charts.palette import Place, Style, assign_styles, rank_values
-from benchlab.charts.queries import Group, Person, fill_values, measured_units, read_groups
+from benchlab.charts.queries import (
+    Group,
+    Person,
+    Sample,
+    fill_values,
+    measured_units,
+    read_groups,
+)
 from benchlab.results.query_language import QueryError
 
 
@@ -77,10 +85,7 @@ class ExploreChart:
 
 
 # Keys that rise as they were made, the order of their looks on all other pages
-CREATION_ORDERED = (
-    "topology",
-    "host",
-)
+CREATION_ORDERED = ("topology", "host")
 
 
 def explore_styles(
@@ -90,25 +95,29 @@ def explore_styles(
 
     `seats`: {factor: {key: place}} of what keeps the look that it has elsewhere.
     """
-    colours, dashes, markers = (
-        {} if not name else (seats or {}).get(name) or _factor_places(lines, name)
+    places = {
+        name: (seats or {}).get(name) or _factor_places(lines, name)
         for name in (axes.colour, axes.dash, axes.marker)
+    }
+
+    def place(line: Line, name: str) -> int:
+        return places[name].get(line.levels[name].key, 0) if name in line.levels else 0
+
+    looks = assign_styles(
+        [
+            Place(
+                place(line, axes.colour),
+                place(line, axes.dash),
+                place(line, axes.marker) if places[axes.marker] else -1,
+            )
+            for line in lines
+        ]
     )
-    places = [
-        Place(
-            _level_place(line, axes.colour, colours),
-            _level_place(line, axes.dash, dashes),
-            _level_place(line, axes.marker, markers) if markers else -1,
-        )
-        for line in lines
-    ]
-    return {line.id: look for line, look in zip(lines, assign_styles(places), strict=True)}
+    return {line.id: look for line, look in zip(lines, looks, strict=True)}
 
 
 def _factor_places(lines: Sequence[Line], name: str) -> dict[Any, int]:
     """Return {key of a value: its place}, in order; {} if no line has the factor."""
-    if not factors.is_factor(name):
-        return {}
     levels = {line.levels[name] for line in lines if name in line.levels}
     if name in CREATION_ORDERED:
         return rank_values(level.key for level in levels)
@@ -116,11 +125,7 @@ def _factor_places(lines: Sequence[Line], name: str) -> dict[Any, int]:
     return {level.key: place for place, level in enumerate(rising)}
 
 
-def _level_place(line: Line, name: str, places: Mapping[Any, int]) -> int:
-    return places.get(line.levels[name].key, 0) if name in line.levels else 0
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Exploration:
     """`every`: all lines of the campaigns, `kept`: those that are asked for, neither with numbers.
 
@@ -148,34 +153,33 @@ class Exploration:
     def baseline(self) -> Line | None:
         return next((line for line in self.lines if line.id == self.query.baseline), None)
 
-    @property
+    @cached_property
     def chart(self) -> ExploreChart:
-        base = self.baseline
-        over = base if self.query.ratio and self.quantity("y") else None
-        names = dict.fromkeys(group.campaign_name for group in self.groups)
-        drawing = self._draw_chart(self.axes, self.visible_lines, over)
+        base = self.baseline if self.query.ratio and self.quantity("y") else None
+        chart = self._draw_chart(self.axes, self.visible_lines, base)
         if other := self.quantity(BESIDE):
-            axes = replace(self.axes, y=other.name)
-            second_lines = [
+            visible = [
                 self.beside[line.id] for line in self.visible_lines if line.id in self.beside
             ]
-            base = self.beside.get(over.id) if over else None
-            second = replace(self._draw_chart(axes, second_lines, base), around=drawing.lines)
-            drawing = replace(drawing, around=second.lines, beside=second)
+            other_base = self.beside.get(base.id) if base else None
+            second = self._draw_chart(replace(self.axes, y=other.name), visible, other_base)
+            second = replace(second, around=chart.lines)
+            chart = replace(chart, around=second.lines, beside=second)
+        names = dict.fromkeys(group.campaign_name for group in self.groups)
         campaigns = " and ".join(names) if len(names) < 4 else f"{len(names)} campaigns"
-        return replace(drawing, title=f"{drawing.heading} · {campaigns or 'nothing chosen'}")
+        return replace(chart, title=f"{chart.heading} · {campaigns or 'nothing chosen'}")
 
-    def _draw_chart(self, axes: Axes, visible: Sequence[Line], over: Line | None) -> ExploreChart:
+    def _draw_chart(self, axes: Axes, visible: Sequence[Line], base: Line | None) -> ExploreChart:
         return ExploreChart(
             "",
             axes,
-            lines.ratio_lines(visible, over) if over else visible,
+            lines.ratio_lines(visible, base) if base else visible,
             self.styles,
             self.quantity("x"),
             None if factors.is_factor(axes.y) else lines.quantity(axes.y, self.measured),
             self.quantity("colour"),
             self.query.log_axes(axes),
-            over.label if over else "",
+            base.label if base else "",
         )
 
     def quantity(self, axis: str) -> Quantity | None:
@@ -187,43 +191,32 @@ class Exploration:
 def read_exploration(user: Person, wish: ExploreQuery) -> Exploration:
     """Scene that `user` may see, in three queries; two more for conditions, one where a sweep may have begun."""
     every = read_groups(user, wish.filter.campaigns, names=())
-    selected, errors = wish.filter.select_styled(every), {}
-    seats = _style_places(selected)
-    try:
-        selected = _meeting_conditions(user, wish, selected)
-    except QueryError as refused:
-        selected, errors = [], dict(refused.errors)
+    selected = wish.filter.select_styled(every)
+    # as the campaigns' own pages have them
+    seats: dict[str, dict[int, int]] = {"topology": {}, "host": {}}
+    for group in selected:
+        if group.style_places:
+            seats["topology"][group.topology], seats["host"][group.host] = group.style_places
+    errors: dict[str, str] = {}
+    if wish.where:
+        try:
+            met = factors.matching_attempts(user, wish.filter.campaigns, wish.where)
+        except QueryError as refused:
+            met, errors = set(), dict(refused.errors)
+        selected = groups_with(selected, lambda sample: sample.attempt in met)
     units = measured_units(selected)
     axes = wish.resolve_axes(units)
-    measured_groups = fill_values(selected, lines.needed_metrics(axes, units))
-    built = lines.build_lines(measured_groups, axes, units)
-    more = (
-        lines.build_lines(measured_groups, replace(axes, y=axes.beside), units)
-        if axes.beside
-        else []
-    )
-    if more:
-        built, more = lines.unite_lines(built, more)
+    measured = fill_values(selected, lines.needed_metrics(axes, units))
+    built = lines.build_lines(measured, axes, units)
+    beside = lines.build_lines(measured, replace(axes, y=axes.beside), units) if axes.beside else []
+    if beside:
+        built, beside = lines.unite_lines(built, beside)
     styles = explore_styles(built, axes, seats)
-    beside = {line.id: line for line in more}
-    return Exploration(wish, axes, every, selected, units, built, styles, errors, beside)
+    by_id = {line.id: line for line in beside}
+    return Exploration(wish, axes, every, selected, units, built, styles, errors, by_id)
 
 
-def _style_places(groups: Sequence[Group]) -> dict[str, dict[int, int]]:
-    """Places of layouts and hosts, as the campaigns' own pages have them."""
-    return {
-        "topology": {line.topology: line.style_places[0] for line in groups if line.style_places},
-        "host": {line.host: line.style_places[1] for line in groups if line.style_places},
-    }
-
-
-def _meeting_conditions(user: Person, wish: ExploreQuery, groups: list[Group]) -> list[Group]:
-    """Return the runs that meet the typed conditions. Raises QueryError."""
-    if not wish.where:
-        return groups
-    met = factors.matching_attempts(user, wish.filter.campaigns, wish.where)
-    narrowed = (
-        replace(group, samples=tuple(sample for sample in group.samples if sample.attempt in met))
-        for group in groups
-    )
+def groups_with(groups: Iterable[Group], is_part: Callable[[Sample], bool]) -> list[Group]:
+    """The groups with those of their runs alone; groups without any are left out."""
+    narrowed = (replace(group, samples=tuple(filter(is_part, group.samples))) for group in groups)
     return [group for group in narrowed if group.samples]

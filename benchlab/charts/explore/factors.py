@@ -51,6 +51,8 @@ FIXED_NAMES = (
     "date",
     "tool",
 )
+# whose groups hold key and name, and whose samples hold a number
+NAMED, NUMBERS = ("topology", "host", "campaign", "workload"), (OUTSTANDING, "repeat", "visit")
 # values of a list-like option that a text shows
 MAX_LIST_ITEMS = 20
 OptionValues = Mapping[str, Any]
@@ -101,51 +103,25 @@ def line_options(group: Group) -> OptionValues:
 
 def factor_level(name: str, group: Group, sample: Sample, options: OptionValues) -> Level:
     """Return the level of one run. `options` are the `line_options` of its line."""
-    if name == PERCENTILE:
-        # a run has several: benchlab.charts.explore.lines chooses one
-        return UNKNOWN_LEVEL
     if name.startswith(PARAM):
         return _option_level(name.removeprefix(PARAM), options)
-    return FIXED_FACTORS[name](group, sample)
-
-
-def _number_level(value: int | None) -> Level:
-    return UNKNOWN_LEVEL if value is None else Level(value, str(value), float(value), (value,))
-
-
-def _named_level(pk: int, name: str) -> Level:
-    return Level(pk, name, None, (*natural_key(name.lower()), (pk, "")))
-
-
-def _stage_level(group: Group) -> Level:
-    words = group.stage_name or moments.parse_moment(group.stage).phrase or "as built"
-    return Level(group.stage, words, None, (moments.parse_moment(group.stage).time_order,))
-
-
-def _date_level(sample: Sample) -> Level:
-    if sample.at is None:
-        return UNKNOWN_LEVEL
-    at = sample.at.timestamp()
-    return Level(at, f"{sample.at:%Y-%m-%d %H:%M:%S}", at, (at,))
-
-
-def _text_level(text: str) -> Level:
-    return Level(text, text, None, (text,))
-
-
-FIXED_FACTORS = {
-    OUTSTANDING: lambda group, sample: _number_level(sample.outstanding),
-    "topology": lambda group, sample: _named_level(group.topology, group.topology_name),
-    "host": lambda group, sample: _named_level(group.host, group.host_name),
-    "campaign": lambda group, sample: _named_level(group.campaign, group.campaign_name),
-    "workload": lambda group, sample: _named_level(group.workload, group.workload_name),
-    "stage": lambda group, sample: _stage_level(group),
-    "condition": lambda group, sample: _text_level(group.condition or "in order"),
-    "tool": lambda group, sample: _text_level(group.tool),
-    "repeat": lambda group, sample: _number_level(sample.repeat),
-    "visit": lambda group, sample: _number_level(sample.visit),
-    "date": lambda group, sample: _date_level(sample),
-}
+    if name in NAMED:
+        pk, text = getattr(group, name), getattr(group, f"{name}_name")
+        return Level(pk, text, None, (*natural_key(text.lower()), (pk, "")))
+    if name in NUMBERS:
+        value = getattr(sample, name)
+        known = value is not None
+        return Level(value, str(value), float(value), (value,)) if known else UNKNOWN_LEVEL
+    if name == "stage":
+        moment = moments.parse_moment(group.stage)
+        text = group.stage_name or moment.phrase or "as built"
+        return Level(group.stage, text, None, (moment.time_order,))
+    if name == "date" and sample.at is not None:
+        at = sample.at.timestamp()
+        return Level(at, f"{sample.at:%Y-%m-%d %H:%M:%S}", at, (at,))
+    texts = {"condition": group.condition or "in order", "tool": group.tool}
+    # of percentiles a run has several: benchlab.charts.explore.lines chooses one
+    return Level(texts[name], texts[name], None, (texts[name],)) if name in texts else UNKNOWN_LEVEL
 
 
 def _option_level(name: str, options: OptionValues) -> Level:
@@ -174,19 +150,15 @@ def offered_factors(groups: Sequence[Group]) -> dict[str, str]:
 
     A list of all options would have a hundred entries in which the runs are equal."""
     options = [line_options(group) for group in groups]
-    keys_by_option: dict[str, set[Hashable]] = {}
-    for values_of_line in options:
-        for name in values_of_line:
-            if OPTION_NAME.fullmatch(name):
-                keys_by_option.setdefault(name, set())
-    for name, values in keys_by_option.items():
-        values.update(_option_level(name, values_of_line).key for values_of_line in options)
     axes = {OUTSTANDING, *registry.depth_options()}
+    names = {name for values in options for name in values if OPTION_NAME.fullmatch(name)} - axes
     varied = sorted(
-        PARAM + name for name, keys in keys_by_option.items() if len(keys) > 1 and name not in axes
+        PARAM + name
+        for name in names
+        if len({_option_level(name, values).key for values in options}) > 1
     )
-    several = dict.fromkeys([*FACTOR_WORDS, *swept_options(groups), *varied])
-    return {name: factor_word(name) for name in several}
+    offered = dict.fromkeys([*FACTOR_WORDS, *swept_options(groups), *varied])
+    return {name: factor_word(name) for name in offered}
 
 
 OPERATOR_SIGNS = {
@@ -210,9 +182,9 @@ def parse_conditions(conditions: Sequence[str]) -> dict[str, list[str]]:
             signs = ", ".join(OPERATOR_SIGNS)
             raise QueryError({text: f"Write a column, one of {signs}, and a value: oio <= 16."})
         name, sign, value = match.groups()
-        parameters.setdefault(
-            name + (f"__{OPERATOR_SIGNS[sign]}" if OPERATOR_SIGNS[sign] else ""), []
-        ).append(value)
+        operator = OPERATOR_SIGNS[sign]
+        column = f"{name}__{operator}" if operator else name
+        parameters.setdefault(column, []).append(value)
     return parameters
 
 

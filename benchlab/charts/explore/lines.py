@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
 
 from benchlab.analysis.curves import Spread, median_of, spread
 from benchlab.analysis.formats import shown_unit
@@ -43,13 +45,10 @@ class Quantity:
 
     def read_value(self, sample: Sample) -> float | None:
         """Return a run's figure; None if not measured. In a read-only run the figures of reads are those of all I/O."""
-        read = Choice().read_value if _is_latency(self.name) else _plain_value
-        value = read(self.name, sample.values)
+        value = sample.values.get(self.name)
+        if _is_latency(self.name):
+            value = Choice().read_value(self.name, sample.values)
         return None if value is None or math.isnan(value) else value * self.scale
-
-
-def _plain_value(name: str, values: Mapping[str, float]) -> float | None:
-    return values.get(name)
 
 
 def _is_latency(name: str) -> bool:
@@ -61,14 +60,10 @@ def latency_percentiles(name: str, measured: Iterable[str]) -> dict[str, str]:
     base = name.removesuffix(PERCENTILES_SUFFIX)
     if base == name:
         return {}
-    names = [
-        metric
-        for op in OPERATION_PREFIXES
-        for metric in measured
-        if metric.startswith(f"{op}{base}.p")
-    ]
-    by_percentile = {m[1]: f"{base}.{m[1]}" for metric in names if (m := PERCENTILE.search(metric))}
-    return dict(sorted(by_percentile.items(), key=lambda item: float(item[0][1:])))
+    starts = tuple(f"{op}{base}.p" for op in OPERATION_PREFIXES)
+    matches = (PERCENTILE.search(metric) for metric in measured if metric.startswith(starts))
+    percentiles = {match[1] for match in matches if match}
+    return {p: f"{base}.{p}" for p in sorted(percentiles, key=lambda p: float(p[1:]))}
 
 
 def offered_percentiles(measured: Iterable[str]) -> list[str]:
@@ -81,18 +76,14 @@ def offered_percentiles(measured: Iterable[str]) -> list[str]:
 
 def needed_metrics(axes: Axes, measured: Collection[str] = ()) -> set[str]:
     """Return the metrics to read for these axes."""
-    metrics = {
-        name
-        for name in (axes.x, axes.y, axes.colour, axes.beside)
-        if name and not factors.is_factor(name)
-    }
-    names = set().union(
-        *(latency_percentiles(metric, measured).values() or {metric} for metric in metrics)
-    )
-    rates = {f"{prefix}iops" for prefix in OPERATION_PREFIXES if prefix}
-    return names.union(
-        *(rates | {op + name for op in OPERATION_PREFIXES} for name in names if _is_latency(name))
-    )
+    axis_names = (axes.x, axes.y, axes.colour, axes.beside)
+    names: set[str] = set()
+    for name in axis_names:
+        if name and not factors.is_factor(name):
+            names.update(latency_percentiles(name, measured).values() or {name})
+    latencies = [op + name for op in OPERATION_PREFIXES for name in names if _is_latency(name)]
+    rates = [f"{op}iops" for op in OPERATION_PREFIXES if op and latencies]
+    return names.union(latencies, rates)
 
 
 def quantity(name: str, units: Mapping[str, str]) -> Quantity:
@@ -153,9 +144,6 @@ class Line:
     def run_count(self) -> int:
         return len({run for point in self.points for run in point.runs})
 
-    def text(self, name: str) -> str:
-        return self.levels[name].text if name in self.levels else ""
-
 
 def point_factors(axes: Axes) -> tuple[str, ...]:
     """The factors whose values a point is at; of two metrics the depth, as of latency against IOPS."""
@@ -165,42 +153,44 @@ def point_factors(axes: Axes) -> tuple[str, ...]:
 def build_lines(groups: Sequence[Group], axes: Axes, units: Mapping[str, str]) -> list[Line]:
     """Lines in the order of what makes them. Lines without any point are left out."""
     at = point_factors(axes)
-    looks = [
-        look
-        for look in (axes.colour, axes.dash, axes.marker, axes.facet)
-        if factors.is_factor(look)
-    ]
-    names = [
-        name
-        for name in dict.fromkeys(
-            [*factors.IDENTITY, *factors.swept_options(groups), OUTSTANDING, *looks]
-        )
-        if name not in at
-    ]
+    looks = filter(factors.is_factor, (axes.colour, axes.dash, axes.marker, axes.facet))
+    kinds = dict.fromkeys([*factors.IDENTITY, *factors.swept_options(groups), OUTSTANDING, *looks])
+    names = [name for name in kinds if name not in at]
     metrics = [
         None if not name or factors.is_factor(name) else quantity(name, units)
         for name in (axes.x, axes.y, axes.colour)
     ]
     cells: dict[Key, dict[Key, list[tuple[int, Values]]]] = {}
-    marks: dict[Key, str] = {}
+    ids: dict[Key, str] = {}
     for group in groups:
         options = factors.line_options(group)
+        own = {*factors.FIXED_NAMES, *(PARAM + option for option in group.varied_options)}
         for sample in group.samples:
-            key = tuple(factors.factor_level(name, group, sample, options) for name in names)
-            levels = {name: factors.factor_level(name, group, sample, options) for name in at}
+            key, place = (
+                tuple(factors.factor_level(name, group, sample, options) for name in some)
+                for some in (names, at)
+            )
             for rank, values in _run_values(metrics, sample, units, ranked=RANK in at):
-                place = tuple(rank if name == RANK and rank else levels[name] for name in at)
-                cells.setdefault(key, {}).setdefault(place, []).append((sample.run, values))
-            if key not in cells:
-                continue
-            if key not in marks:
-                own = {*factors.FIXED_NAMES, *(PARAM + option for option in group.varied_options)}
-                marks[key] = _line_id(names, key, names if "workload" in at else own)
+                where = tuple(
+                    rank if rank and name == RANK else level
+                    for name, level in zip(at, place, strict=True)
+                )
+                cells.setdefault(key, {}).setdefault(where, []).append((sample.run, values))
+            if key in cells and key not in ids:
+                ids[key] = _line_id(names, key, names if "workload" in at else own)
     built = [
-        Line(marks[key], dict(zip(names, key, strict=True)), tuple(_build_points(cells[key])))
-        for key in sorted(cells, key=lambda key: [level.sort_key for level in key])
+        Line(
+            ids[key],
+            dict(zip(names, key, strict=True)),
+            tuple(_median_point(place, points[place]) for place in sorted(points, key=sort_keys)),
+        )
+        for key, points in sorted(cells.items(), key=lambda item: sort_keys(item[0]))
     ]
     return _with_labels(built, names)
+
+
+def sort_keys(levels: Iterable[Level]) -> list[tuple[bool, tuple[Any, ...]]]:
+    return [level.sort_key for level in levels]
 
 
 def unite_lines(firsts: Sequence[Line], others: Sequence[Line]) -> tuple[list[Line], list[Line]]:
@@ -209,43 +199,28 @@ def unite_lines(firsts: Sequence[Line], others: Sequence[Line]) -> tuple[list[Li
     A line for which a metric was not measured has no points there.
     """
     first, second = ({line.id: line for line in part} for part in (firsts, others))
-    every = sorted(
-        {**second, **first}.values(),
-        key=lambda line: [level.sort_key for level in line.levels.values()],
-    )
+    every = sorted({**second, **first}.values(), key=lambda line: sort_keys(line.levels.values()))
     labelled = _with_labels(every, list(every[0].levels)) if every else []
-    return _with_points(labelled, first), _with_points(labelled, second)
-
-
-def _with_points(labelled: Iterable[Line], by_id: Mapping[str, Line]) -> list[Line]:
-    return [
-        replace(line, points=by_id[line.id].points if line.id in by_id else ()) for line in labelled
+    united = [
+        [replace(line, points=part[line.id].points if line.id in part else ()) for line in labelled]
+        for part in (first, second)
     ]
+    return united[0], united[1]
 
 
 def _run_values(
     metrics: Sequence[Quantity | None], sample: Sample, units: Mapping[str, str], *, ranked: bool
 ) -> Iterator[tuple[Level | None, Values]]:
     """Yield a run's values for the axes if it measured all of them; over percentiles, once for each it reports."""
-    if not ranked:
-        values = [metric.read_value(sample) if metric else None for metric in metrics]
-        if not _is_incomplete(metrics, values):
-            yield None, values
-        return
     every = [latency_percentiles(metric.name, units) if metric else {} for metric in metrics]
-    for percentile in next(filter(None, every), {}):
-        values = [
-            replace(metric, name=percentiles.get(percentile, metric.name)).read_value(sample)
-            if metric
-            else None
-            for metric, percentiles in zip(metrics, every, strict=True)
-        ]
-        if not _is_incomplete(metrics, values):
-            yield factors.percentile_level(percentile), values
-
-
-def _is_incomplete(metrics: Sequence[Quantity | None], values: Values) -> bool:
-    return any(metric and value is None for metric, value in zip(metrics, values, strict=True))
+    for percentile in next(filter(None, every), {}) if ranked else [""]:
+        values: Values = []
+        for metric, names in zip(metrics, every, strict=True):
+            if metric and ranked:
+                metric = replace(metric, name=names.get(percentile, metric.name))
+            values.append(metric.read_value(sample) if metric else None)
+        if all(value is not None for metric, value in zip(metrics, values, strict=True) if metric):
+            yield factors.percentile_level(percentile) if ranked else None, values
 
 
 def _line_id(names: Sequence[str], key: Key, own: Collection[str]) -> str:
@@ -254,38 +229,33 @@ def _line_id(names: Sequence[str], key: Key, own: Collection[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:10]
 
 
-def _build_points(cells: Mapping[Key, list[tuple[int, Values]]]) -> list[Point]:
-    return [
-        _median_point(at, cells[at])
-        for at in sorted(cells, key=lambda at: [level.sort_key for level in at])
-    ]
-
-
 def _median_point(at: Key, samples: Sequence[tuple[int, Values]]) -> Point:
-    xs, ys, colours = (
+    x, y, colour = (
         tuple(value for _, values in samples if (value := values[place]) is not None)
         for place in range(3)
     )
     return Point(
         at,
         tuple(run for run, _ in samples),
-        ys,
-        median_of(xs) if xs else None,
-        median_of(ys) if ys else None,
-        median_of(colours) if colours else None,
-        xs,
+        values=y,
+        x=median_of(x) if x else None,
+        y=median_of(y) if y else None,
+        colour=median_of(colour) if colour else None,
+        xs=x,
     )
 
 
 def _with_labels(unlabelled: list[Line], names: Sequence[str]) -> list[Line]:
     """Label the lines by their differences, like the lines of other charts."""
     differing = [name for name in names if len({line.levels[name].key for line in unlabelled}) > 1]
-    first = [name for name in names if name == "topology"] or names[:1]
-    return [replace(line, label=_line_label(line, differing or first)) for line in unlabelled]
-
-
-def _line_label(line: Line, names: Sequence[str]) -> str:
-    return " · ".join(_level_text(name, line.levels[name]) for name in names) or "all runs"
+    shown = differing or [name for name in names if name == "topology"] or names[:1]
+    labels = (
+        " · ".join(_level_text(name, line.levels[name]) for name in shown) for line in unlabelled
+    )
+    return [
+        replace(line, label=label or "all runs")
+        for line, label in zip(unlabelled, labels, strict=True)
+    ]
 
 
 def _level_text(name: str, level: Level) -> str:
@@ -297,26 +267,21 @@ def _level_text(name: str, level: Level) -> str:
 def ratio_lines(lines: Sequence[Line], baseline: Line) -> list[Line]:
     """Each run's y over the baseline's median at the same point; points that the baseline has not are left out."""
     base = medians_by_level(baseline)
-    ratios = (
-        replace(
-            line,
-            points=tuple(
-                _point_ratio(point, base[point.at]) for point in line.points if base.get(point.at)
-            ),
-        )
-        for line in lines
-    )
-    return [line for line in ratios if line.points]
+    ratios = []
+    for line in lines:
+        points = []
+        for point in line.points:
+            if below := base.get(point.at):
+                values = tuple(value / below for value in point.values)
+                points.append(replace(point, values=values, y=median_of(values)))
+        if points:
+            ratios.append(replace(line, points=tuple(points)))
+    return ratios
 
 
 def medians_by_level(line: Line) -> dict[Key, float]:
     """{where: its median there}."""
     return {point.at: point.y for point in line.points if point.y is not None}
-
-
-def _point_ratio(point: Point, base: float) -> Point:
-    values = tuple(value / base for value in point.values)
-    return replace(point, values=values, y=median_of(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,19 +296,16 @@ class Statistics:
 
 def line_statistics(line: Line, axis: str) -> Statistics | None:
     """Return the statistics of a line; None if the axis is no metric."""
-    pick: Callable[[Point], tuple[float, ...]] = (
-        (lambda p: p.xs) if axis == "x" else (lambda p: p.values)
-    )
-    values = [value for point in line.points for value in pick(point)]
+    by_point = [point.xs if axis == "x" else point.values for point in line.points]
+    values = list(chain.from_iterable(by_point))
     if not values:
         return None
-    return Statistics(min(values), median_of(values), max(values), median_of(pick(line.points[-1])))
+    return Statistics(min(values), median_of(values), max(values), median_of(by_point[-1]))
 
 
 def ratio_to_baseline(line: Line, base: Mapping[Key, float]) -> tuple[float, Key] | None:
     """Return (ratio of the medians, the point) at the last point that both have."""
-    both = [point for point in line.points if base.get(point.at) and point.y is not None]
-    if not both:
-        return None
-    last = both[-1]
-    return (last.y or 0.0) / base[last.at], last.at
+    for point in reversed(line.points):
+        if base.get(point.at) and point.y is not None:
+            return point.y / base[point.at], point.at
+    return None

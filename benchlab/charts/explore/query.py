@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
@@ -79,23 +79,19 @@ class ExploreQuery:
         otherwise.
         """
         names = set(measured)
-        y = (
-            self.axes.get("y")
-            or _first_measured(FIRST_RATES, names)
-            or (min(names) if names else FIRST_RATES[0])
-        )
-        looks = {look: self.axes.get(look, "").replace(NONE, "") for look in LOOKS}
-        axes = Axes(self.axes.get("x") or OUTSTANDING, y, **looks)
-        if "colour" not in self.axes:
-            axes = replace(axes, colour="topology")
-        if "dash" not in self.axes:
-            axes = replace(axes, dash="host")
-        beside = self.axes.get(BESIDE, "").replace(NONE, "")
-        if beside != y and not factors.is_factor(y) and axes.x != factors.PERCENTILE:
-            axes = replace(axes, beside=beside)
+        rate = next((name for name in FIRST_RATES if name in names), FIRST_RATES[0])
+        first = {"x": OUTSTANDING, "y": rate, "colour": "topology", "dash": "host"}
+        if rate not in names and names:
+            first["y"] = min(names)
+        optional = (*LOOKS, BESIDE)
+        asked = {n: "" if n in optional and word == NONE else word for n, word in self.axes.items()}
+        axes = Axes(**first | asked)
+        second_rate = axes.beside != axes.y and not factors.is_factor(axes.y)
+        if not second_rate or axes.x == factors.PERCENTILE:
+            axes = replace(axes, beside="")
         over = factors.is_factor(axes.x) and factors.is_factor(axes.y)
         if over and (not axes.colour or factors.is_factor(axes.colour)):
-            axes = replace(axes, colour=_first_measured(FIRST_RATES, names) or FIRST_RATES[0])
+            axes = replace(axes, colour=rate)
         return axes
 
     def log_axes(self, axes: Axes) -> tuple[bool, bool]:
@@ -109,23 +105,15 @@ class ExploreQuery:
 
     def query_string(self) -> str:
         """Query string as it is kept: only what is known, in one order."""
-        pairs = [(name, self.axes[name]) for name in AXES if name in self.axes]
-        pairs += [("where", value) for value in self.where]
+        values: dict[str, object] = {name: self.axes[name] for name in AXES if name in self.axes}
+        values["where"] = self.where
         if self.logs is not None:
-            pairs += [
-                (name, "01"[on]) for name, on in zip(("logx", "logy"), self.logs, strict=True)
-            ]
-        pairs += [("baseline", self.baseline)] * bool(self.baseline)
-        pairs += [("ratio", "1")] * self.ratio
-        pairs += [
-            (name, value) for name in ("hide", "only") for value in sorted(getattr(self, name))
-        ]
-        pairs += [("sort", self.sort)] * bool(self.sort)
-        return urlencode(pairs)
-
-
-def _first_measured(preferred: Sequence[str], names: set[str]) -> str:
-    return next((name for name in preferred if name in names), "")
+            values["logx"], values["logy"] = map(int, self.logs)
+        values["baseline"] = [self.baseline] if self.baseline else []
+        values["ratio"] = [1] if self.ratio else []
+        values |= {"hide": sorted(self.hide), "only": sorted(self.only)}
+        values["sort"] = [self.sort] if self.sort else []
+        return urlencode(values, doseq=True)
 
 
 def is_explore_query(query: QueryDict) -> bool:
@@ -153,15 +141,15 @@ def parse_explore_query(query: QueryDict) -> ExploreQuery:
 
 def _parse_axis(query: QueryDict, name: str) -> str:
     word = str(query.get(name, ""))
-    looks = name in LOOKS
-    if (looks or name == BESIDE) and (word == NONE or (name == "facet" and word == EACH)):
+    none = word == NONE and name in (*LOOKS, BESIDE)
+    factor = factors.is_factor(word) and name != BESIDE
+    metric = metric_naming.is_metric_name(word) and "*" not in word and name not in LOOKS[1:]
+    if name == BESIDE and factors.is_factor(word):
+        metric = False
+    if none or factor or metric or (name == "facet" and word == EACH):
         return word
-    metric = metric_naming.is_metric_name(word) and "*" not in word
-    if name == BESIDE and (factors.is_factor(word) or not metric):
-        raise BadRequest(f"{name}: {word[:100]!r} is no metric's name")
-    if factors.is_factor(word) or (metric and (not looks or name == "colour")):
-        return word
-    raise BadRequest(f"{name}: {word[:100]!r} is neither a parameter nor a metric's name")
+    wrong = "no metric's name" if name == BESIDE else "neither a parameter nor a metric's name"
+    raise BadRequest(f"{name}: {word[:100]!r} is {wrong}")
 
 
 def _parse_flag(query: QueryDict, name: str) -> bool:

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
+from django.forms import Select
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_GET
 
 from benchlab.charts import compare, metric_naming, tables
@@ -20,31 +21,29 @@ from benchlab.charts.explore import draw, exploration, factors, legend, lines
 from benchlab.charts.explore import query as wishes
 from benchlab.charts.explore.exploration import Exploration
 from benchlab.charts.figure_views import figure_response, with_lines_origin
-from benchlab.charts.queries import OUTSTANDING, Group, fill_values
+from benchlab.charts.queries import OUTSTANDING, fill_values
 from benchlab.web.lists import query_address, without_parameters
 
 # lines that one panel still tells apart
 MAX_PANEL_LINES = 12
+AXIS_LABELS = {
+    "x": "Across",
+    "y": "Up",
+    wishes.BESIDE: "Beside it",
+    "colour": "Colour",
+    "dash": "Dash",
+    "marker": "Marker",
+    "facet": "Facet",
+}
+NONE_WORDS = {
+    wishes.BESIDE: "Nothing",
+    "colour": "One colour",
+    "dash": "Solid",
+    "marker": "As the colour",
+    "facet": "One panel",
+}
 # What a preset sets anew.
 PRESET_PARAMETERS = (*wishes.AXES, "logx", "logy")
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    value: str
-    words: str
-    chosen: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Select:
-    """A choice of the form: parameters, then metrics. `first`: those of no group."""
-
-    name: str
-    label: str
-    first: tuple[Option, ...]
-    parameters: tuple[Option, ...]
-    metrics: tuple[Option, ...] = ()
 
 
 @require_GET
@@ -101,7 +100,7 @@ def numbers_csv(request: HttpRequest) -> HttpResponseBase:
     scene = exploration.read_exploration(request.user, wishes.parse_explore_query(request.GET))
     lines_drawn = (*scene.chart.lines, *scene.chart.around)
     drawn = {run for line in lines_drawn for point in line.points for run in point.runs}
-    rows = _with_runs(scene.groups, drawn)
+    rows = exploration.groups_with(scene.groups, lambda sample: sample.run in drawn)
 
     def csv_lines() -> Iterator[str]:
         return tables.campaign_csv_lines(fill_values(rows, list(scene.measured)))
@@ -109,65 +108,34 @@ def numbers_csv(request: HttpRequest) -> HttpResponseBase:
     return csv_response(request, csv_lines, "explore.csv")
 
 
-def _with_runs(groups: Iterable[Group], runs: set[int]) -> list[Group]:
-    narrowed = (
-        replace(group, samples=tuple(sample for sample in group.samples if sample.run in runs))
-        for group in groups
-    )
-    return [group for group in narrowed if group.samples]
-
-
-def _selects(scene: Exploration) -> list[Select]:
+def _selects(scene: Exploration) -> list[tuple[str, str, SafeString]]:
+    """(axis, label, widget) of each choice of the form: parameters, then metrics."""
     axes = scene.axes
-    parameters = factors.offered_factors(scene.groups)
     names = metric_naming.order_choices(sorted(scene.measured), "", True)
+    parameters = factors.offered_factors(scene.groups)
     metrics = {name: metric_naming.metric_title(name) for name in names if "*" not in name}
-    ranked = lines.offered_percentiles(scene.measured)
-    metrics |= {name: f"{lines.quantity(name, {}).word}, percentiles" for name in ranked}
-    for name in (axes.x, axes.y, axes.beside, axes.colour, axes.dash, axes.marker, axes.facet):
+    for name in lines.offered_percentiles(scene.measured):
+        metrics[name] = f"{lines.quantity(name, {}).word}, percentiles"
+    for axis in wishes.AXES:
+        name = getattr(axes, axis)
         if name and factors.is_factor(name):
             parameters.setdefault(name, factors.factor_word(name))
         elif name and name != wishes.EACH:
             metrics.setdefault(name, metric_naming.metric_title(name))
-
-    def select(
-        name: str,
-        label: str,
-        *,
-        measured: bool,
-        none: str = "",
-        each: bool = False,
-        factor: bool = True,
-    ) -> Select:
-        now = getattr(axes, name)
-        first = [Option(wishes.NONE, none, not now)] if none else []
-        first += [Option(wishes.EACH, "Each line by itself", now == wishes.EACH)] * each
-        return Select(
-            name,
-            label,
-            tuple(first),
-            tuple(
-                Option(name_of_option, word, name_of_option == now)
-                for name_of_option, word in parameters.items()
-                if factor and (name_of_option != factors.PERCENTILE or name in "xy")
-            ),
-            tuple(
-                Option(name_of_option, word, name_of_option == now)
-                for name_of_option, word in metrics.items()
-            )
-            if measured
-            else (),
-        )
-
-    return [
-        select("x", "Across", measured=True),
-        select("y", "Up", measured=True),
-        select(wishes.BESIDE, "Beside it", measured=True, none="Nothing", factor=False),
-        select("colour", "Colour", measured=True, none="One colour"),
-        select("dash", "Dash", measured=False, none="Solid"),
-        select("marker", "Marker", measured=False, none="As the colour"),
-        select("facet", "Facet", measured=False, none="One panel", each=True),
-    ]
+    # a run has several percentiles: no line has one
+    looks = {name: word for name, word in parameters.items() if name != factors.PERCENTILE}
+    nothing = {axis: [(wishes.NONE, word)] for axis, word in NONE_WORDS.items()}
+    nothing["facet"].append((wishes.EACH, "Each line by itself"))
+    selects = []
+    for axis, label in AXIS_LABELS.items():
+        choices: list[tuple[str, Any]] = [*nothing.get(axis, ())]
+        if axis != wishes.BESIDE:
+            choices.append(("Parameters", [*(parameters if axis in "xy" else looks).items()]))
+        if axis not in ("dash", "marker", "facet"):
+            choices.append(("Metrics", [*metrics.items()]))
+        widget = Select({"id": f"axis-{axis}"}, choices)
+        selects.append((axis, label, widget.render(axis, getattr(axes, axis) or wishes.NONE)))
+    return selects
 
 
 def _address_setting(query: QueryDict, **values: str) -> str:
@@ -179,39 +147,31 @@ def _address_setting(query: QueryDict, **values: str) -> str:
 
 def _presets(scene: Exploration, query: QueryDict) -> list[tuple[str, str, bool]]:
     """Return (words, URL, whether it is shown now) of the presets whose metrics were measured."""
-    units, axes = scene.measured, scene.axes
-    latency = next((name for name in wishes.FIRST_LATENCY if name in units), "")
-    tail = next((f"{k}.p99" for k in metric_naming.LATENCY_KINDS if f"{k}.p99" in units), "")
-    presets = [
+    units, axes, swept = scene.measured, scene.axes, factors.swept_options(scene.groups)
+    kinds = metric_naming.LATENCY_KINDS
+    latency = _first(wishes.FIRST_LATENCY, units)
+    kind = _first(kinds, {kind for kind in kinds if f"{kind}.p99" in units})
+    tail, ranks = (f"{kind}.p99", f"{kind}.ranks") if kind else ("", "")
+    size = next((name for name in swept if name.endswith(("bs", "block_size"))), "")
+    presets = (
         ("IOPS over depth", OUTSTANDING, "iops"),
         ("Latency against IOPS", "iops", latency),
         ("p99 over depth", OUTSTANDING, tail),
-    ]
-    ranks = next(
-        (f"{kind}.ranks" for kind in metric_naming.LATENCY_KINDS if f"{kind}.p99" in units), ""
+        ("Percentiles", factors.PERCENTILE, ranks),
+        ("CDF", ranks, factors.PERCENTILE),
+        ("Depth × block size", OUTSTANDING, size),
     )
-    presets += [("Percentiles", factors.PERCENTILE, ranks), ("CDF", ranks, factors.PERCENTILE)]
-    size = next(
-        (
-            option
-            for option in factors.swept_options(scene.groups)
-            if option.endswith(("bs", "block_size"))
-        ),
-        "",
-    )
-    presets += [("Depth × block size", OUTSTANDING, size)] * bool(size)
     rest = without_parameters(query, *PRESET_PARAMETERS)
-    drawable = {
-        *units,
-        *lines.offered_percentiles(units),
-        *factors.FACTOR_WORDS,
-        *factors.swept_options(scene.groups),
-    }
+    drawable = {*units, *lines.offered_percentiles(units), *factors.FACTOR_WORDS, *swept}
     return [
         (words, _address_setting(rest, x=x, y=y), axes.x == x and axes.y == y)
         for words, x, y in presets
-        if x and y and {x, y} <= drawable
+        if {x, y} <= drawable
     ]
+
+
+def _first(preferred: Iterable[str], among: Container[str]) -> str:
+    return next((name for name in preferred if name in among), "")
 
 
 def _split_link(scene: Exploration, query: QueryDict) -> tuple[str, str] | None:
@@ -221,28 +181,21 @@ def _split_link(scene: Exploration, query: QueryDict) -> tuple[str, str] | None:
     for name in ("host", "topology", "campaign", "workload", *factors.swept_options(scene.groups)):
         levels = {line.levels[name].key for line in scene.visible_lines if name in line.levels}
         if 1 < len(levels) <= MAX_PANEL_LINES:
-            return f"Split by {factors.lower_first(factors.factor_word(name))}", _address_setting(
-                query, facet=name
-            )
+            words = f"Split by {factors.lower_first(factors.factor_word(name))}"
+            return words, _address_setting(query, facet=name)
     return None
 
 
 def _second_metric_link(scene: Exploration, query: QueryDict) -> tuple[str, str] | None:
     """(words, address): a second metric beside the first, over the same axis; or one metric again."""
-    axes, units = scene.axes, scene.measured
+    axes = scene.axes
     if axes.beside:
         return "One metric", query_address(without_parameters(query, wishes.BESIDE))
     if factors.is_factor(axes.y) or axes.x == factors.PERCENTILE:
         return None
-    latencies = (
-        f"{kind}.{statistic}"
-        for statistic in ("p99", "mean")
-        for kind in metric_naming.LATENCY_KINDS
-    )
+    latencies = (f"{k}.{part}" for part in ("p99", "mean") for k in metric_naming.LATENCY_KINDS)
     preferred = (*latencies, *wishes.FIRST_RATES)
-    other = next(
-        (metric for metric in preferred if metric in units and metric not in (axes.x, axes.y)), ""
-    )
+    other = _first(preferred, scene.measured.keys() - {axes.x, axes.y})
     return ("Split view", _address_setting(query, beside=other)) if other else None
 
 
@@ -256,19 +209,11 @@ def _condition_links(scene: Exploration, query: QueryDict) -> list[tuple[str, st
     return links
 
 
-@dataclass(frozen=True, slots=True)
-class DifferenceNames:
+def _difference_names(by_workload: Mapping[int, Differences]) -> dict[str, object]:
     """Names of the conditions that differ, over all charts of the comparison."""
-
-    compared: tuple[str, ...]
-    others: tuple[str, ...]
-    unstated: bool
-
-
-def _difference_names(by_workload: dict[int, Differences]) -> DifferenceNames:
     every = by_workload.values()
-    return DifferenceNames(
-        tuple(dict.fromkeys(name for difference in every for name in difference.compared.names)),
-        tuple(dict.fromkeys(name for difference in every for name in difference.others.names)),
-        any(difference.unstated for difference in every),
-    )
+    return {
+        "compared": list(dict.fromkeys(name for differ in every for name in differ.compared.names)),
+        "others": list(dict.fromkeys(name for differ in every for name in differ.others.names)),
+        "unstated": any(difference.unstated for difference in every),
+    }
