@@ -6,12 +6,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import mixins, serializers
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents.drivers.packages import NAME
 from benchlab.dynamo import reported_hosts
+from benchlab.dynamo.models import DynamoLogin
 from benchlab.engine import orphans
 from benchlab.hosts import (
     credentials,
@@ -22,42 +24,251 @@ from benchlab.hosts import (
     ssh_access,
 )
 from benchlab.hosts.errors import HostsError
-from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, PackageInstall
-from benchlab.rest.host_serializers import (
-    AcceptDynamoSerializer,
-    CredentialSerializer,
-    DeviceSerializer,
-    FactSnapshotSerializer,
-    FingerprintSerializer,
-    HostSerializer,
-    InstallSerializer,
-    MissingSerializer,
-    OrphansSerializer,
-    PackageInstallSerializer,
-    SpareSerializer,
+from benchlab.hosts.forms import KEY_FILE_MAX, validate_address, validate_user
+from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, HostTask, PackageInstall
+from benchlab.rest.operations import (
+    STILL_RUNNING,
+    ObjectSerializer,
+    TextListField,
+    operation,
+    username,
 )
-from benchlab.rest.host_tasks import STILL_RUNNING, task_response
-from benchlab.web.api import Conflict, Problem, ReadOnlyViewSet, pop_team, without_team
+from benchlab.team.models import Team
+from benchlab.web.api import OwnRowField, ReadOnlyViewSet, TeamField
 from benchlab.web.filters import KnownWordFilter, StrictFilterSet
 
 
-def or_invalid(make: Any, *args: Any, **fields: Any) -> Any:
-    """Result of `make`; its refusal (the name is taken) is the request's fault."""
-    try:
-        return make(*args, **fields)
-    except HostsError as error:
-        raise serializers.ValidationError(str(error)) from None
+class CredentialSerializer(serializers.ModelSerializer[Credential]):
+    """The private key never leaves the server."""
+
+    team = TeamField()
+    private_key = serializers.CharField(
+        write_only=True,
+        required=False,
+        max_length=KEY_FILE_MAX,
+        help_text="One of yours, in OpenSSH or PEM form, without a passphrase; without it a pair is made",
+    )
+
+    class Meta:
+        model = Credential
+        fields = ["id", "team", "name", "private_key", "public_key", "uploaded", "created_at"]
+        read_only_fields = ["public_key", "uploaded"]
+        # of a name that is taken the service tells
+        validators: list[Any] = []
 
 
-def or_conflict(act: Any, *args: Any) -> Any:
-    """Result of `act`; its refusal is a conflict with how things are."""
-    try:
-        return act(*args)
-    except HostsError as error:
-        raise Conflict(str(error)) from None
+class DynamoLoginSerializer(serializers.ModelSerializer[DynamoLogin]):
+    is_accepted = serializers.BooleanField(
+        read_only=True, help_text="Tests run only while this is true"
+    )
+    accepted_by = username("accepted_by", read_only=True)
+
+    class Meta:
+        model = DynamoLogin
+        fields = [
+            "name",
+            "address",
+            "port",
+            "logged_in_at",
+            "is_accepted",
+            "accepted_port",
+            "accepted_by",
+            "accepted_at",
+            "refusal",
+            "refused_at",
+        ]
+        read_only_fields = fields
 
 
-class Credentials(mixins.CreateModelMixin, ReadOnlyViewSet[Credential]):
+class AcceptDynamoSerializer(ObjectSerializer):
+    port = serializers.IntegerField(
+        min_value=0, max_value=65535, help_text="Its id: `dynamo_login.port` of the host"
+    )
+    same_machine = serializers.BooleanField(
+        default=False,
+        help_text="Only dynamo was started again there: keep spare marks and known sizes of test files",
+    )
+
+
+class HostSerializer(serializers.ModelSerializer[Host]):
+    team = TeamField(help_text="Whose it is. Without it: its credential's team")
+    address = serializers.CharField(
+        max_length=255, validators=[validate_address], help_text="Host name or IP address"
+    )
+    port = serializers.IntegerField(min_value=1, max_value=65535, default=22)
+    user = serializers.CharField(max_length=64, validators=[validate_user], default="root")
+    credential = OwnRowField[Credential](
+        queryset=Credential.objects.all(),
+        allow_null=True,
+        help_text="null: it is not reached by SSH; one that is added needs one",
+    )
+    trouble = serializers.CharField(
+        read_only=True, help_text="Why it could not be used last time; empty when it could"
+    )
+
+    dynamo_login = DynamoLoginSerializer(
+        read_only=True,
+        allow_null=True,
+        default=None,
+        help_text="The dynamo that logged in as this host; null for other hosts",
+    )
+
+    class Meta:
+        model = Host
+        fields = [
+            "id",
+            "team",
+            "name",
+            "access",
+            "address",
+            "port",
+            "user",
+            "credential",
+            "host_key",
+            "offered_key",
+            "is_local",
+            "notes",
+            "seen_at",
+            "trouble",
+            "trouble_text",
+            "dynamo_login",
+            "created_at",
+        ]
+        read_only_fields = [
+            "access",
+            "host_key",
+            "offered_key",
+            "is_local",
+            "seen_at",
+            "trouble_text",
+        ]
+        # of a name that is taken the service tells
+        validators: list[Any] = []
+
+    def validate_credential(self, credential: Credential | None) -> Credential:
+        if credential is None:
+            raise serializers.ValidationError("Give the id of a credential of your team.")
+        if isinstance(self.instance, Host) and credential.team_id != self.instance.team_id:
+            raise serializers.ValidationError(f"Key {credential.name} belongs to another team.")
+        return credential
+
+
+class DeviceSerializer(serializers.ModelSerializer[Device]):
+    weak = serializers.BooleanField(
+        read_only=True, help_text="Neither WWN nor serial: known by name and size only"
+    )
+
+    class Meta:
+        model = Device
+        fields = [
+            "id",
+            "host",
+            "identity",
+            "weak",
+            "name",
+            "model",
+            "serial",
+            "wwn",
+            "size",
+            "rotational",
+            "rated_iops",
+            "rated_bandwidth",
+            "present",
+            "in_use",
+            "role",
+            "spare",
+            "spare_at",
+        ]
+        read_only_fields = [name for name in fields if not name.startswith("rated_")]
+
+
+class FactSnapshotSerializer(serializers.ModelSerializer[FactSnapshot]):
+    facts = serializers.DictField(help_text="As agents.facts reads them")
+
+    class Meta:
+        model = FactSnapshot
+        fields = ["id", "host", "taken_at", "seen_at", "boot_id", "facts"]
+
+
+class MissingProgramSerializer(ObjectSerializer):
+    program = serializers.CharField()
+    package = serializers.CharField(
+        help_text="Package that provides it on this system; empty: not known"
+    )
+    minimum = serializers.CharField(help_text="Minimum version; empty: any")
+
+
+class MissingSerializer(ObjectSerializer):
+    programs = MissingProgramSerializer(many=True)
+    packages = TextListField()
+    command = serializers.CharField(source="command_line", help_text="What installs all of them")
+
+
+class InstallSerializer(ObjectSerializer):
+    packages = serializers.ListField(
+        child=serializers.RegexField(rf"^{NAME.pattern}$", max_length=100), allow_empty=False
+    )
+    command = serializers.CharField(help_text="The command as a person saw and confirmed it")
+
+
+class PackageInstallSerializer(serializers.ModelSerializer[PackageInstall]):
+    argv = TextListField()
+    silence = serializers.CharField(
+        read_only=True, help_text="Why the host did not answer when it was last looked at"
+    )
+
+    class Meta:
+        model = PackageInstall
+        fields = [
+            "id",
+            "host",
+            "argv",
+            "created_at",
+            "begun_at",
+            "ended_at",
+            "exit_code",
+            "output",
+            "trouble",
+            "silence",
+        ]
+
+
+class FingerprintSerializer(ObjectSerializer):
+    fingerprint = serializers.CharField(help_text="SHA256:… as the host itself prints it")
+
+
+class SpareSerializer(ObjectSerializer):
+    typed = serializers.CharField(help_text="The device's serial, else WWN, else name:size")
+    role = serializers.CharField(help_text="hdd, ssd, nvme, …")
+
+
+class DestroyedSerializer(ObjectSerializer):
+    node = serializers.CharField(help_text="/dev/sdb")
+    identity = serializers.CharField()
+    model = serializers.CharField()
+    serial = serializers.CharField()
+    size = serializers.IntegerField(help_text="Bytes")
+    holds = TextListField(help_text="What was found on it")
+
+
+class OrphanSerializer(ObjectSerializer):
+    name = serializers.CharField(help_text="Prefix of all its names")
+    layout = serializers.IntegerField(source="layout.pk", default=None, allow_null=True)
+    left = TextListField(help_text="Leftovers of it")
+    destroys = DestroyedSerializer(many=True, help_text="Disks that taking it down wipes")
+    why_not = serializers.CharField(help_text="Why it cannot be taken down; empty: it can")
+    by_hand = TextListField(help_text="Commands, then")
+
+
+class OrphansSerializer(ObjectSerializer):
+    snapshot = serializers.IntegerField(allow_null=True, help_text="null: it was never read")
+    orphans = OrphanSerializer(many=True)
+
+
+HOST_OR_TASK = {200: HostSerializer, 202: STILL_RUNNING}
+
+
+class Credentials(ReadOnlyViewSet[Credential]):
     """SSH key pairs. POST makes a new pair, or keeps a private key of yours."""
 
     queryset = Credential.objects.all()
@@ -65,24 +276,19 @@ class Credentials(mixins.CreateModelMixin, ReadOnlyViewSet[Credential]):
     filterset_fields = ["name", "uploaded"]
     ordering_fields = ["id", "name", "created_at"]
 
-    def perform_create(self, serializer: Any) -> None:
-        values = serializer.validated_data
-        team = pop_team(self.request.user, values)
-        if (private := values.get("private_key")) is None:
-            serializer.instance = or_invalid(credentials.make_credential, team, values["name"])
-        else:
-            serializer.instance = or_invalid(
-                credentials.upload_credential, team, values["name"], private
-            )
+    @operation(invalid=HostsError)
+    def create(self, team: Team, name: str, private_key: str | None = None) -> Credential:
+        if private_key is None:
+            return credentials.make_credential(team, name)
+        return credentials.upload_credential(team, name, private_key)
 
-    @extend_schema(responses={204: None, 409: Problem})
-    def destroy(self, request: Request, pk: str | None = None) -> Response:
+    @operation()
+    def destroy(self, credential: Credential) -> None:
         """Delete one; 409 while hosts use it. Its line stays in the hosts' authorized_keys."""
-        or_conflict(credentials.delete_credential, self.get_object())
-        return Response(status=204)
+        credentials.delete_credential(credential)
 
 
-class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
+class Hosts(ReadOnlyViewSet[Host]):
     """Machines reached by SSH. A new one is not trusted until its key is confirmed."""
 
     library = True
@@ -91,103 +297,66 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
     filterset_fields = ["name", "access", "address", "is_local", "credential"]
     ordering_fields = ["id", "name", "address", "seen_at", "created_at"]
 
-    def perform_create(self, serializer: Any) -> None:
-        values = serializer.validated_data
-        team = values.pop("team", None) or values["credential"].team
-        serializer.instance = or_invalid(registration.add_host, team, **values)
+    def default_team(self, values: dict[str, Any]) -> Team:
+        team: Team = values["credential"].team
+        return team
 
-    @extend_schema(responses={200: HostSerializer, 400: Problem})
-    def partial_update(self, request: Request, pk: str | None = None) -> Response:
+    @operation(invalid=HostsError)
+    def create(self, team: Team, **values: Any) -> Host:
+        return registration.add_host(team, **values)
+
+    @operation(invalid=HostsError)
+    def partial_update(self, host: Host, **values: Any) -> None:
         """Change the address of a host, and the key with which it is reached. Its own key stays pinned: see
         `offer-key`.
         """
-        host = self.get_object()
-        serializer = self.get_serializer(host, data=request.data, partial=True)
-        serializer.is_valid(raise_exception=True)
-        or_invalid(registration.change_host, host, **without_team(host, serializer.validated_data))
-        return Response(self.get_serializer(self.get_object()).data)
+        registration.change_host(host, **values)
 
-    @extend_schema(responses={204: None, 409: Problem})
-    def destroy(self, request: Request, pk: str | None = None) -> Response:
+    @operation()
+    def destroy(self, host: Host) -> None:
         """Remove one; nothing is changed on the machine. 409 while results need it."""
-        or_conflict(registration.delete_host, self.get_object())
-        return Response(status=204)
+        registration.delete_host(host)
 
-    @extend_schema(request=None, responses={200: HostSerializer, 202: STILL_RUNNING, 409: Problem})
-    @action(detail=True, methods=["post"], url_path="offer-key")
-    def offer_key(self, request: Request, pk: str | None = None) -> Response:
+    @operation(responses=HOST_OR_TASK)
+    def offer_key(self, host: Host) -> HostTask:
         """Ask the host for its key; `offered_key` then waits for confirmation."""
-        return self._queue_task("offer_key")
+        return host_tasks.request_task(host, "offer_key", self.request.user)
 
-    @extend_schema(
-        request=FingerprintSerializer, responses={200: HostSerializer, 400: Problem, 409: Problem}
-    )
-    @action(detail=True, methods=["post"], url_path="confirm-key")
-    def confirm_key(self, request: Request, pk: str | None = None) -> Response:
+    @operation(FingerprintSerializer)
+    def confirm_key(self, host: Host, fingerprint: str) -> None:
         """Pin the offered key, if this is its fingerprint."""
-        serializer = FingerprintSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        return self._change_host(ssh_access.confirm_key, serializer.validated_data["fingerprint"])
+        ssh_access.confirm_key(host, fingerprint)
 
-    @extend_schema(request=None, responses={200: HostSerializer})
-    @action(detail=True, methods=["post"], url_path="keep-key")
-    def keep_key(self, request: Request, pk: str | None = None) -> Response:
+    @operation()
+    def keep_key(self, host: Host) -> None:
         """Turn a changed key down: the host must show the pinned one. Safe to send twice."""
-        return self._change_host(ssh_access.keep_key)
+        ssh_access.keep_key(host)
 
-    @extend_schema(
-        request=AcceptDynamoSerializer, responses={200: HostSerializer, 400: Problem, 409: Problem}
-    )
-    @action(detail=True, methods=["post"], url_path="accept-dynamo")
-    def accept_dynamo(self, request: Request, pk: str | None = None) -> Response:
+    @operation(AcceptDynamoSerializer)
+    def accept_dynamo(self, host: Host, port: int, same_machine: bool) -> None:
         """Let tests run on the dynamo with this id, which logged in last as this host (see `dynamo_login`)."""
-        serializer = AcceptDynamoSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        try:
-            reported_hosts.accept_dynamo(
-                self.get_object(),
-                request.user,
-                serializer.validated_data["port"],
-                serializer.validated_data["same_machine"],
-            )
-        except reported_hosts.Refused as error:
-            raise Conflict(str(error)) from None
-        return Response(self.get_serializer(self.get_object()).data)
+        reported_hosts.accept_dynamo(host, self.request.user, port, same_machine)
 
-    @extend_schema(request=None, responses={200: HostSerializer, 202: STILL_RUNNING, 409: Problem})
-    @action(detail=True, methods=["post"], url_path="read-facts")
-    def read_facts(self, request: Request, pk: str | None = None) -> Response:
+    @operation(responses=HOST_OR_TASK)
+    def read_facts(self, host: Host) -> HostTask:
         """Read the host's facts now and bring its devices up to date."""
-        return self._queue_task("read_facts")
+        return host_tasks.request_task(host, "read_facts", self.request.user)
 
-    @extend_schema(responses={200: MissingSerializer})
-    @action(detail=True, methods=["get"])
+    @extend_schema(responses=MissingSerializer)
+    @action(detail=True)
     def missing(self, request: Request, pk: str | None = None) -> Response:
         """Programs that layers or tools use and the host lacked when it was last read; nothing is installed."""
-        return Response(
-            MissingSerializer(package_installs.missing_programs(self.get_object())).data
-        )
+        missing = package_installs.missing_programs(self.get_object())
+        return Response(MissingSerializer(missing).data)
 
-    @extend_schema(
-        request=InstallSerializer,
-        responses={201: PackageInstallSerializer, 400: Problem, 409: Problem},
-    )
-    @action(detail=True, methods=["post"], url_path="install-packages")
-    def install_packages(self, request: Request, pk: str | None = None) -> Response:
+    @operation(InstallSerializer, responses={201: PackageInstallSerializer})
+    def install_packages(self, host: Host, packages: list[str], command: str) -> Response:
         """Have missing packages installed, if `command` is the very command that this takes. A worker does it."""
-        serializer = InstallSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        chosen, confirmed = (
-            serializer.validated_data["packages"],
-            serializer.validated_data["command"],
-        )
-        row = or_conflict(
-            package_installs.start_install, self.get_object(), chosen, confirmed, request.user
-        )
+        row = package_installs.start_install(host, packages, command, self.request.user)
         return Response(PackageInstallSerializer(row).data, status=201)
 
-    @extend_schema(responses={200: OrphansSerializer})
-    @action(detail=True, methods=["get"])
+    @extend_schema(responses=OrphansSerializer)
+    @action(detail=True)
     def orphans(self, request: Request, pk: str | None = None) -> Response:
         """Remains that our layouts left there though they do not hold the host, by its newest facts.
 
@@ -198,18 +367,6 @@ class Hosts(mixins.CreateModelMixin, ReadOnlyViewSet[Host]):
         leftovers = orphans.find_orphans(host, latest) if latest else []
         values = {"snapshot": latest.pk if latest else None, "orphans": leftovers}
         return Response(OrphansSerializer(values).data)
-
-    def _queue_task(self, kind: str) -> Response:
-        row = host_tasks.request_task(self.get_object(), kind, self.request.user)
-        return task_response(
-            self, row, lambda _: Response(self.get_serializer(self.get_object()).data)
-        )
-
-    def _change_host(self, act: Any, *args: Any) -> Response:
-        host = self.get_object()
-        or_conflict(act, host, *args)
-        host.refresh_from_db()
-        return Response(self.get_serializer(host).data)
 
 
 class DeviceFilter(StrictFilterSet):
@@ -228,43 +385,22 @@ class Devices(ReadOnlyViewSet[Device]):
     filterset_class = DeviceFilter
     ordering_fields = ["id", "host", "name", "size", "spare_at"]
 
-    @extend_schema(responses={200: DeviceSerializer, 400: Problem})
-    def partial_update(self, request: Request, pk: str | None = None) -> Response:
+    @operation()
+    def partial_update(self, device: Device, **ratings: int | None) -> None:
         """Rated performance: IOPS and B/s of its data sheet, or of the cloud that lends it. null: not told."""
-        device = self.get_object()
-        serializer = self.get_serializer(device, data=request.data, partial=True)
-        serializer.is_valid(raise_exception=True)
         # These alone: whether it is spare may be changed at the same moment
-        if serializer.validated_data:
-            Device.objects.filter(pk=device.pk).update(**serializer.validated_data)
-        return Response(self.get_serializer(self.get_object()).data)
+        if ratings:
+            Device.objects.filter(pk=device.pk).update(**ratings)
 
-    @extend_schema(
-        request=SpareSerializer, responses={200: DeviceSerializer, 400: Problem, 409: Problem}
-    )
-    @action(detail=True, methods=["post"], url_path="mark-spare")
-    def mark_spare(self, request: Request, pk: str | None = None) -> Response:
+    @operation(SpareSerializer)
+    def mark_spare(self, device: Device, typed: str, role: str) -> None:
         """Allow BenchLab to destroy what is on this device."""
-        serializer = SpareSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        return self._change_device(
-            spare_disks.mark_spare,
-            request.user,
-            serializer.validated_data["typed"],
-            serializer.validated_data["role"],
-        )
+        spare_disks.mark_spare(device, self.request.user, typed, role)
 
-    @extend_schema(request=None, responses={200: DeviceSerializer, 409: Problem})
-    @action(detail=True, methods=["post"], url_path="unmark-spare")
-    def unmark_spare(self, request: Request, pk: str | None = None) -> Response:
+    @operation()
+    def unmark_spare(self, device: Device) -> None:
         """Take the permission back."""
-        return self._change_device(spare_disks.unmark_spare)
-
-    def _change_device(self, act: Any, *args: Any) -> Response:
-        device = self.get_object()
-        or_conflict(act, device, *args)
-        device.refresh_from_db()
-        return Response(self.get_serializer(device).data)
+        spare_disks.unmark_spare(device)
 
 
 class PackageInstalls(ReadOnlyViewSet[PackageInstall]):

@@ -297,6 +297,10 @@ class TeamViewSet(viewsets.GenericViewSet[M]):
                 return cast("QuerySet[M]", queryset.visible_to(self.request.user))  # type: ignore[attr-defined]
         return cast("QuerySet[M]", queryset.for_user(self.request.user))  # type: ignore[attr-defined]
 
+    def default_team(self, values: dict[str, Any]) -> Team:
+        """Team of a new row with these values that names none. Raises PermissionDenied."""
+        return owning_team(self.request.user)
+
     @property
     def archives(self) -> bool:
         """True when its lists leave out what is archived, and take `archived`."""
