@@ -4,41 +4,48 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
-from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema, extend_schema_field
-from rest_framework import mixins, serializers
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
-from rest_framework.response import Response
 
+from agents.contracts import ParseError
 from agents.drivers import registry
 from agents.plans import before_runs
 from benchlab.analysis.designs import MAX_REPEATS
 from benchlab.campaigns import matrix, services
-from benchlab.campaigns.models import Campaign, Run, Workload
+from benchlab.campaigns.models import Campaign, Workload
+from benchlab.dynamo import iometer_files
 from benchlab.engine import added_repeats, commands
 from benchlab.engine.new_campaign import create_campaign
 from benchlab.hosts.models import Host
-from benchlab.rest.dynamo_files import CampaignFiles, WorkloadFiles
-from benchlab.rest.lifecycle import ArchivableViewSet, NewCampaignNameSerializer, NewNameSerializer
-from benchlab.rest.run_filters import CampaignStateFilter, RunOutcomeFilter, StageFilter
+from benchlab.rest.operations import (
+    CSV,
+    ArchivableViewSet,
+    NewNameSerializer,
+    ObjectSerializer,
+    TextListField,
+    TextsByNameField,
+    operation,
+    text_response,
+)
+from benchlab.runs import campaign_order
 from benchlab.runs import progress as standing
-from benchlab.runs import transitions
+from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
 from benchlab.web.api import (
     Conflict,
     OwnRowField,
     Problem,
-    ReadOnlyViewSet,
     TeamField,
-    errors_by_field,
-    pop_team,
     validate_storable,
 )
-from benchlab.web.filters import KnownWordFilter, StrictFilterSet
+from benchlab.web.filters import KnownWordFilter, StrictChoiceFilter, StrictFilterSet
 
 
 class WorkloadSerializer(serializers.ModelSerializer[Workload]):
@@ -78,7 +85,7 @@ class WorkloadSerializer(serializers.ModelSerializer[Workload]):
         validators: list[Any] = []
 
 
-class ProgressSerializer(serializers.Serializer[standing.Progress]):
+class ProgressSerializer(ObjectSerializer):
     runs = serializers.IntegerField()
     counts = serializers.DictField(
         child=serializers.IntegerField(),
@@ -92,11 +99,8 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
     source = serializers.ChoiceField(  # type: ignore[assignment]  # the name of one of its attributes
         choices=Campaign.Source.choices, read_only=True, help_text="Empty: measured here"
     )
-    origin = serializers.DictField(
-        child=serializers.CharField(), read_only=True, help_text="Where imported results come from"
-    )
-    schedulers = serializers.ListField(
-        child=serializers.CharField(),
+    origin = TextsByNameField(read_only=True, help_text="Where imported results come from")
+    schedulers = TextListField(
         read_only=True,
         help_text="I/O schedulers of the disks below a layout; each point is measured with each",
     )
@@ -145,7 +149,12 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
         return progresses[campaign.pk]
 
 
-class NewCampaignSerializer(serializers.Serializer[Campaign]):
+class NewCampaignNameSerializer(NewNameSerializer):
+    name = serializers.CharField(required=False, max_length=200)
+    question = serializers.CharField(required=False, allow_blank=True)
+
+
+class NewCampaignSerializer(ObjectSerializer):
     """The matrix: hosts x topologies x workloads (with their sweeps) x repeats."""
 
     team = TeamField()
@@ -185,10 +194,8 @@ class NewCampaignSerializer(serializers.Serializer[Campaign]):
     seed = serializers.IntegerField(required=False, min_value=0, max_value=2**53)
 
 
-class StartSerializer(serializers.Serializer[dict[str, Any]]):
-    confirmed = serializers.DictField(
-        child=serializers.CharField(), help_text="layout id -> plan fingerprint that was looked at"
-    )
+class StartSerializer(ObjectSerializer):
+    confirmed = TextsByNameField(help_text="layout id -> plan fingerprint that was looked at")
 
     def validate_confirmed(self, confirmed: dict[str, str]) -> dict[int, str]:
         for key in confirmed:
@@ -197,7 +204,7 @@ class StartSerializer(serializers.Serializer[dict[str, Any]]):
         return {int(key): value for key, value in confirmed.items()}
 
 
-class RepeatsSerializer(serializers.Serializer[dict[str, Any]]):
+class RepeatsSerializer(ObjectSerializer):
     runs = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=2**63 - 1),
         allow_empty=False,
@@ -213,32 +220,6 @@ class RepeatsSerializer(serializers.Serializer[dict[str, Any]]):
     )
 
 
-class RunSerializer(serializers.ModelSerializer[Run]):
-    options = serializers.DictField()
-    point = serializers.DictField()
-
-    class Meta:
-        model = Run
-        fields = [
-            "id",
-            "campaign",
-            "host",
-            "topology",
-            "workload",
-            "tool",
-            "options",
-            "point",
-            "outstanding",
-            "scheduler",
-            "stage",
-            "repeat",
-            "visit",
-            "position",
-            "expected_s",
-            "expected_writes",
-        ]
-
-
 class WorkloadFilter(StrictFilterSet):
     tool = KnownWordFilter(registry.all_tools)
 
@@ -247,9 +228,7 @@ class WorkloadFilter(StrictFilterSet):
         fields: ClassVar = ["name", "tool"]
 
 
-class Workloads(
-    WorkloadFiles, ArchivableViewSet, mixins.CreateModelMixin, ReadOnlyViewSet[Workload]
-):
+class Workloads(ArchivableViewSet):
     """A tool with options, and which of them are swept."""
 
     library = True
@@ -258,20 +237,38 @@ class Workloads(
     filterset_class = WorkloadFilter
     ordering_fields = ["id", "name", "tool", "created_at"]
 
-    def perform_create(self, serializer: Any) -> None:
-        values = serializer.validated_data
-        team = pop_team(self.request.user, values)
-        try:
-            serializer.instance = services.create_workload(
-                team=team, user=self.request.user, **values
-            )
-        except ValidationError as error:
-            raise serializers.ValidationError(errors_by_field(error, "options")) from None
+    @operation(field="options")
+    def create(self, team: Team, **values: Any) -> Workload:
+        return services.create_workload(team=team, user=self.request.user, **values)
 
-    @extend_schema(request=NewNameSerializer, responses={200: WorkloadSerializer, 400: Problem})
-    def partial_update(self, request: Request, pk: str | None = None) -> Response:
+    @operation(NewNameSerializer, responses={200: WorkloadSerializer})
+    def partial_update(self, workload: Workload, **values: str) -> None:
         """Another name. What it does stays: runs refer to it."""
-        return self._rename(request, NewNameSerializer)
+        self.rename(workload, values)
+
+    @extend_schema(responses={(200, "text/plain"): OpenApiTypes.BINARY, 409: Problem})
+    @action(detail=True)
+    def icf(self, request: Request, pk: str | None = None) -> HttpResponse:
+        """IOmeter's configuration of it; 409 where IOmeter could not do the same."""
+        row = self.get_object()
+        try:
+            return text_response(iometer_files.icf_text(row), f"{row.name}.icf", "text/plain")
+        except ParseError as error:
+            raise Conflict(str(error)) from None
+
+
+class CampaignStateFilter(StrictChoiceFilter):
+    """Filter for the `state` of a campaign."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(choices=standing.State.choices, **kwargs)
+
+    def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
+        if not value:
+            return qs
+        place = campaign_order.STATE_ORDER.index(standing.State(value))
+        ranked: QuerySet[Any] = qs.alias(state_rank=campaign_order.state_rank())
+        return ranked.filter(state_rank=place)
 
 
 class CampaignFilter(StrictFilterSet):
@@ -282,7 +279,7 @@ class CampaignFilter(StrictFilterSet):
         fields: ClassVar = ["name"]
 
 
-class Campaigns(CampaignFiles, ArchivableViewSet, ReadOnlyViewSet[Campaign]):
+class Campaigns(ArchivableViewSet):
     """Campaigns: make one, look at its layouts' plans, apply them with the fingerprints you saw."""
 
     library = True
@@ -291,147 +288,63 @@ class Campaigns(CampaignFiles, ArchivableViewSet, ReadOnlyViewSet[Campaign]):
     filterset_class = CampaignFilter
     ordering_fields = ["id", "name", "created_at", "started_at"]
 
-    @extend_schema(request=NewCampaignSerializer, responses={201: CampaignSerializer, 400: Problem})
-    def create(self, request: Request) -> Response:
-        serializer = NewCampaignSerializer(data=request.data, context=self.get_serializer_context())
-        serializer.is_valid(raise_exception=True)
-        team = pop_team(request.user, serializer.validated_data)
-        try:
-            campaign = create_campaign(team=team, user=request.user, **serializer.validated_data)
-        except ValidationError as error:
-            raise serializers.ValidationError(errors_by_field(error)) from None
-        return Response(self.get_serializer(campaign).data, status=201)
+    @operation(NewCampaignSerializer, responses={201: CampaignSerializer})
+    def create(self, team: Team, **values: Any) -> Campaign:
+        return create_campaign(team=team, user=self.request.user, **values)
 
-    @extend_schema(
-        request=NewCampaignNameSerializer, responses={200: CampaignSerializer, 400: Problem}
-    )
-    def partial_update(self, request: Request, pk: str | None = None) -> Response:
+    @operation(NewCampaignNameSerializer, responses={200: CampaignSerializer})
+    def partial_update(self, campaign: Campaign, **values: str) -> None:
         """Another name or question. Its runs, and every address, stay."""
-        return self._rename(request, NewCampaignNameSerializer)
+        self.rename(campaign, values)
 
-    @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
-    @action(detail=True, methods=["post"])
-    def plan(self, request: Request, pk: str | None = None) -> Response:
+    @operation()
+    def plan(self, campaign: Campaign) -> None:
         """Plan every layout that is not started yet anew; see /api/layouts/?campaign=."""
-        return self._run_command(commands.request_plans)
+        commands.request_plans(campaign)
 
-    @extend_schema(
-        request=StartSerializer, responses={200: CampaignSerializer, 400: Problem, 409: Problem}
-    )
-    @action(detail=True, methods=["post"])
-    def apply(self, request: Request, pk: str | None = None) -> Response:
+    @operation(StartSerializer, responses={200: CampaignSerializer})
+    def apply(self, campaign: Campaign, confirmed: dict[int, str]) -> None:
         """Carry out what was planned, and destroy what is on its disks. The fingerprints are the confirmation.
 
         Refused as stale unless every one is the current plan's: it covers all commands, and every disk with all that
         is on it. The plans are made anew right before they are carried out, and refused when a disk has changed.
         """
-        return self._start_confirmed(request)
+        commands.start_campaign(campaign, confirmed, by=self.request.user.get_username())
 
-    @extend_schema(exclude=True, request=StartSerializer)
-    @action(detail=True, methods=["post"])
-    def start(self, request: Request, pk: str | None = None) -> Response:
+    @extend_schema(exclude=True)
+    @operation(StartSerializer)
+    def start(self, campaign: Campaign, confirmed: dict[int, str]) -> None:
         """Start the campaign: an older name of `apply`, which scripts still use."""
-        return self._start_confirmed(request)
+        commands.start_campaign(campaign, confirmed, by=self.request.user.get_username())
 
-    @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
-    @action(detail=True, methods=["post"])
-    def pause(self, request: Request, pk: str | None = None) -> Response:
+    @operation()
+    def pause(self, campaign: Campaign) -> None:
         """Start no further run; the running one goes on."""
-        return self._run_command(commands.pause_campaign)
+        commands.pause_campaign(campaign)
 
-    @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
-    @action(detail=True, methods=["post"])
-    def resume(self, request: Request, pk: str | None = None) -> Response:
+    @operation()
+    def resume(self, campaign: Campaign) -> None:
         """Go on after a pause."""
-        return self._run_command(commands.resume_campaign)
+        commands.resume_campaign(campaign)
 
-    @extend_schema(request=None, responses={200: CampaignSerializer, 409: Problem})
-    @action(detail=True, methods=["post"])
-    def cancel(self, request: Request, pk: str | None = None) -> Response:
+    @operation()
+    def cancel(self, campaign: Campaign) -> None:
         """Stop what runs and take down what stands. Safe to send twice."""
-        return self._run_command(commands.cancel_campaign)
+        commands.cancel_campaign(campaign)
 
-    @extend_schema(
-        request=RepeatsSerializer,
-        responses={200: CampaignSerializer, 400: Problem, 409: Problem},
-    )
-    @action(detail=True, methods=["post"], url_path="add-repeats")
-    def add_repeats(self, request: Request, pk: str | None = None) -> Response:
+    @operation(RepeatsSerializer)
+    def add_repeats(self, campaign: Campaign, runs: list[int], **values: Any) -> None:
         """Further repeats of these runs' points, for instance as many as a verdict or a finding says are needed.
 
         Where a layout still takes runs they are queued on it. Else its set-up is built once more: that layout is
         planned, and waits for `apply`.
         """
-        serializer = RepeatsSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        return self._run_command(
-            lambda campaign: added_repeats.add_repeats(campaign, **_repeat_arguments(serializer))
-        )
+        added_repeats.add_repeats(campaign, runs, **values)
 
-    def _start_confirmed(self, request: Request) -> Response:
-        serializer = StartSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        fingerprints = serializer.validated_data["confirmed"]
-        return self._run_command(
-            lambda campaign: commands.start_campaign(
-                campaign, fingerprints, by=request.user.get_username()
-            )
-        )
-
-    def _run_command(self, act: Callable[[Campaign], object]) -> Response:
-        campaign = self.get_object()
-        try:
-            act(campaign)
-        except commands.CommandError as error:
-            raise Conflict(str(error)) from None
-        except transitions.Moved:
-            raise Conflict("Something changed at the same moment; ask again.") from None
-        campaign.refresh_from_db()
-        return Response(self.get_serializer(campaign).data)
-
-
-def _repeat_arguments(serializer: RepeatsSerializer) -> Any:
-    values = dict(serializer.validated_data)
-    return {"like": values.pop("runs"), **values}
-
-
-class RunFilter(StrictFilterSet):
-    tool = KnownWordFilter(registry.all_tools)
-    stage = StageFilter()
-    outcome = RunOutcomeFilter()
-
-    class Meta:
-        model = Run
-        fields: ClassVar = [
-            "campaign",
-            "host",
-            "topology",
-            "workload",
-            "tool",
-            "stage",
-            "outstanding",
-            "scheduler",
-            "repeat",
-            "visit",
-        ]
-
-
-class Runs(ReadOnlyViewSet[Run]):
-    """One cell of the matrix and one repeat."""
-
-    library = True
-    queryset = Run.objects.all()
-    serializer_class = RunSerializer
-    filterset_class = RunFilter
-    ordering_fields = ["id", "campaign", "position", "outstanding", "repeat"]
-
-    @extend_schema(request=None, responses={201: RunSerializer, 409: Problem})
-    @action(detail=True, methods=["post"])
-    def retry(self, request: Request, pk: str | None = None) -> Response:
-        """A new attempt on a new layout, which is planned and waits to be started."""
-        run = self.get_object()
-        try:
-            commands.retry_run(run)
-        except commands.CommandError as error:
-            raise Conflict(str(error)) from None
-        return Response(self.get_serializer(run).data, status=201)
+    @extend_schema(responses=CSV)
+    @action(detail=True, url_path="iometer-csv")
+    def iometer_csv(self, request: Request, pk: str | None = None) -> HttpResponse:
+        """All that dynamo measured in it, as IOmeter itself writes it."""
+        row = self.get_object()
+        text = iometer_files.attempts_csv(iometer_files.campaign_attempts(row), row.name)
+        return text_response(text, f"campaign-{row.pk}-iometer.csv", "text/csv")

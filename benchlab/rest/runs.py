@@ -1,102 +1,328 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results over REST: layouts, attempts, steps, artifacts, measurements, series. Read only."""
+"""Runs over REST, with their layouts, attempts, steps and transitions."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from django.db.models import QuerySet
+import django_filters
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpResponse
-from django.http.response import HttpResponseBase
-from django.utils.http import content_disposition_header
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.contracts import Unit
 from agents.drivers import registry
+from benchlab.campaigns.models import Run
+from benchlab.dynamo import iometer_files, run_part
 from benchlab.engine import commands, orphans, release
-from benchlab.rest.dynamo_files import AttemptFiles
-from benchlab.rest.host_tasks import STILL_RUNNING, task_response
-from benchlab.rest.run_filters import StageFilter
-from benchlab.rest.run_serializers import (
-    ArtifactSerializer,
-    AttemptSerializer,
-    DoneSerializer,
-    HistogramSerializer,
-    LayoutSerializer,
-    MeasurementSerializer,
-    ReleaseSerializer,
-    SeriesSerializer,
-    StepLogSerializer,
-    TeardownSerializer,
-    TransitionSerializer,
+from benchlab.hosts.models import HostTask
+from benchlab.rest.operations import (
+    CSV,
+    STILL_RUNNING,
+    ObjectListField,
+    ObjectSerializer,
+    TextListField,
+    TextsByNameField,
+    operation,
+    text_response,
 )
-from benchlab.results import answers, columns
 from benchlab.runs.models import (
-    Artifact,
     Attempt,
-    Histogram,
     Layout,
-    Measurement,
-    Series,
     StepLog,
     Transition,
 )
-from benchlab.runs.states import LayoutPhase
-from benchlab.web.api import Conflict, Deleted, Problem, ReadOnlyViewSet
+from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
+from benchlab.topologies import moments
+from benchlab.web.api import FiniteFloatField, ReadOnlyViewSet
 from benchlab.web.filters import (
     KnownWordFilter,
     StrictChoiceFilter,
     StrictFilterSet,
     WholeNumberFilter,
 )
-from benchlab.web.paging import KeysFirstPagination, SmallPagination
-
-# attempts whose numbers fit into a statement
-MAX_LISTED_ATTEMPTS = 5000
 
 
-class ArtifactFilter(StrictFilterSet):
-    campaign = WholeNumberFilter(field_name="attempt__run__campaign")
-    run = WholeNumberFilter(field_name="attempt__run")
+class RunSerializer(serializers.ModelSerializer[Run]):
+    options = serializers.DictField()
+    point = serializers.DictField()
 
     class Meta:
-        model = Artifact
-        fields: ClassVar = ["attempt", "name", "sha256"]
+        model = Run
+        fields = [
+            "id",
+            "campaign",
+            "host",
+            "topology",
+            "workload",
+            "tool",
+            "options",
+            "point",
+            "outstanding",
+            "scheduler",
+            "stage",
+            "repeat",
+            "visit",
+            "position",
+            "expected_s",
+            "expected_writes",
+        ]
 
 
-class MeasurementFilter(StrictFilterSet):
-    campaign = WholeNumberFilter(field_name="attempt__run__campaign")
-    run = WholeNumberFilter(field_name="attempt__run")
-    name = KnownWordFilter(lambda: columns.KNOWN_METRICS)
-    stage = StageFilter(field_name="attempt__run__stage")
-    unit = StrictChoiceFilter(choices=[(unit.value, unit.value) for unit in Unit])
+class LayoutSerializer(serializers.ModelSerializer[Layout]):
+    name = serializers.CharField(read_only=True)
+    person_key = serializers.CharField(
+        read_only=True, help_text="Which wait for a person it is: for person-done"
+    )
+    stack = ObjectListField()
+    stages = ObjectListField()
+    progress = ObjectListField(
+        help_text="What the kernel still does: {says, done: 0 to 1, eta_s: seconds or null}",
+    )
+    degraded = TextListField(help_text="What was degraded at the last look, in words")
+    schedulers = TextListField(help_text="I/O schedulers requested by its runs")
+    plan = serializers.DictField(allow_null=True)
+    build_s = serializers.FloatField(
+        read_only=True, allow_null=True, help_text="Seconds that building it took; null: not built"
+    )
+    teardown_s = serializers.FloatField(
+        read_only=True,
+        allow_null=True,
+        help_text="Seconds until its disks were proven blank; null: they are not",
+    )
 
     class Meta:
-        model = Measurement
-        fields: ClassVar = ["attempt", "name", "unit"]
+        model = Layout
+        fields = [
+            "id",
+            "name",
+            "campaign",
+            "host",
+            "topology",
+            "visit",
+            "stack",
+            "stages",
+            "measure_resync",
+            "schedulers",
+            "on_degraded",
+            "degraded",
+            "stage",
+            "followed",
+            "settled",
+            "progress",
+            "awaited_until",
+            "phase",
+            "outcome",
+            "reason",
+            "reason_text",
+            "plan",
+            "plan_fingerprint",
+            "plan_error",
+            "planned_at",
+            "confirmed_fingerprint",
+            "facts_planned",
+            "facts_ready",
+            "facts_after",
+            "trouble",
+            "needs_person",
+            "person_key",
+            "person_said_at",
+            "person_trouble",
+            "seen_at",
+            "expected_s",
+            "build_s",
+            "teardown_s",
+            "created_at",
+            "begun_at",
+            "ready_at",
+            "down_at",
+            "ended_at",
+        ]
 
 
-class HistogramFilter(StrictFilterSet):
-    campaign = WholeNumberFilter(field_name="attempt__run__campaign")
-    run = WholeNumberFilter(field_name="attempt__run")
-    name = KnownWordFilter(lambda: columns.LATENCIES)
+class DoneSerializer(ObjectSerializer):
+    key = serializers.CharField(help_text="The layout's `person_key`, as it was read")
+
+
+class ReleaseSerializer(ObjectSerializer):
+    typed = serializers.CharField(help_text="“release HOST”, with the host's name")
+
+
+class TeardownSerializer(ObjectSerializer):
+    snapshot = serializers.IntegerField(
+        default=None,
+        allow_null=True,
+        min_value=1,
+        max_value=2**53,
+        help_text="Of a finished layout: the newest facts of its host, in which you saw what it left",
+    )
+
+
+class AttemptSerializer(serializers.ModelSerializer[Attempt]):
+    argv = TextListField()
+    meta = serializers.DictField(
+        help_text="What the runner recorded; not_sampled: why samples could not be read, by sampler"
+    )
+    windows = ObjectListField(
+        help_text="What the tool did when: {name, start, end, measured}, seconds on the clock of its series; "
+        "[]: it did not tell",
+    )
+
+    degraded = serializers.ListField(
+        child=TextsByNameField(),
+        help_text="What was degraded: {says, seen: before the run or during it}; empty: all was",
+    )
 
     class Meta:
-        model = Histogram
-        fields: ClassVar = ["attempt", "name"]
+        model = Attempt
+        fields = [
+            "id",
+            "run",
+            "layout",
+            "number",
+            "phase",
+            "outcome",
+            "reason",
+            "reason_text",
+            "argv",
+            "tool_version",
+            "boot_id",
+            "facts",
+            "fingerprint",
+            "degraded",
+            "meta",
+            "windows",
+            "exit_code",
+            "started_at",
+            "seen_at",
+            "ended_at",
+            "raw_removed_at",
+        ]
 
 
-class SeriesFilter(StrictFilterSet):
-    sampler = KnownWordFilter(registry.all_samplers)
-    metric = KnownWordFilter()
+class StepLogSerializer(serializers.ModelSerializer[StepLog]):
+    argv = TextListField()
+    destroys = TextListField()
 
     class Meta:
-        model = Series
-        fields: ClassVar = ["attempt", "sampler", "device", "metric"]
+        model = StepLog
+        fields = [
+            "id",
+            "layout",
+            "kind",
+            "part",
+            "argv",
+            "says",
+            "destroys",
+            "exit_code",
+            "stdout",
+            "stderr",
+            "started_at",
+            "ended_at",
+        ]
+
+
+class TransitionSerializer(serializers.ModelSerializer[Transition]):
+    class Meta:
+        model = Transition
+        fields = ["id", "layout", "attempt", "old", "new", "at", "reason"]
+
+
+class FiguresSerializer(ObjectSerializer):
+    iops = FiniteFloatField(allow_null=True, help_text="op/s")
+    bandwidth = FiniteFloatField(allow_null=True, help_text="B/s")
+    mean = FiniteFloatField(allow_null=True, help_text="Latency, s")
+    slowest = FiniteFloatField(allow_null=True, help_text="Latency, s")
+    errors = serializers.IntegerField(allow_null=True)  # type: ignore[assignment]  # an attribute's name
+
+
+class SecondSerializer(FiguresSerializer):
+    t = FiniteFloatField(help_text="Seconds since the console began")
+
+
+class NowSerializer(FiguresSerializer):
+    phase = serializers.CharField(help_text="prepare, ramp, record, …; empty: unknown")
+    share = FiniteFloatField(allow_null=True, help_text="% of the files that are laid out")
+    recent = SecondSerializer(many=True, help_text="The seconds before, newest first")
+
+
+NO_FIGURES: dict[str, Any] = {
+    **dict.fromkeys(("iops", "bandwidth", "mean", "slowest", "errors", "share")),
+    "phase": "",
+    "recent": [],
+}
+
+
+class StageFilter(django_filters.CharFilter):  # type: ignore[misc]
+    """Filter for the stage of a layout that a run measures."""
+
+    def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
+        """Raises ValueError for what no run has."""
+        return super().filter(qs, moments.parse_moment(value).code if value else value)  # type: ignore[no-any-return]
+
+
+QUEUED, RUNNING = "queued", "running"
+
+
+class RunOutcomeFilter(StrictChoiceFilter):
+    """Filter for how a run's latest attempt ended, else queued or running, as a campaign's `progress` counts them."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        words = [*Outcome.values, RUNNING, QUEUED]
+        super().__init__(choices=[(word, word) for word in words], **kwargs)
+
+    def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
+        if not value:
+            return qs
+        latest = Attempt.objects.filter(run=OuterRef("pk")).order_by("-number")
+        rows: QuerySet[Any] = qs.alias(
+            latest_phase=Subquery(latest.values("phase")[:1]),
+            latest_outcome=Subquery(latest.values("outcome")[:1]),
+        )
+        if value == QUEUED:
+            return rows.filter(latest_phase=AttemptPhase.QUEUED)
+        if value == RUNNING:
+            return rows.exclude(latest_phase__in=(AttemptPhase.QUEUED, AttemptPhase.DONE))
+        return rows.filter(latest_phase=AttemptPhase.DONE, latest_outcome=value)
+
+
+class RunFilter(StrictFilterSet):
+    tool = KnownWordFilter(registry.all_tools)
+    stage = StageFilter()
+    outcome = RunOutcomeFilter()
+
+    class Meta:
+        model = Run
+        fields: ClassVar = [
+            "campaign",
+            "host",
+            "topology",
+            "workload",
+            "tool",
+            "stage",
+            "outstanding",
+            "scheduler",
+            "repeat",
+            "visit",
+        ]
+
+
+class Runs(ReadOnlyViewSet[Run]):
+    """One cell of the matrix and one repeat."""
+
+    library = True
+    queryset = Run.objects.all()
+    serializer_class = RunSerializer
+    filterset_class = RunFilter
+    ordering_fields = ["id", "campaign", "position", "outstanding", "repeat"]
+
+    @operation(responses={201: RunSerializer})
+    def retry(self, run: Run) -> None:
+        """A new attempt on a new layout, which is planned and waits to be started."""
+        commands.retry_run(run)
 
 
 class AttemptFilter(StrictFilterSet):
@@ -116,62 +342,26 @@ class Layouts(ReadOnlyViewSet[Layout]):
     filterset_fields = ["campaign", "host", "topology", "visit", "phase", "outcome"]
     ordering_fields = ["id", "campaign", "host", "created_at", "ended_at"]
 
-    @extend_schema(
-        request=TeardownSerializer, responses={200: LayoutSerializer, 400: Problem, 409: Problem}
-    )
-    @action(detail=True, methods=["post"])
-    def teardown(self, request: Request, pk: str | None = None) -> Response:
+    @operation(TeardownSerializer)
+    def teardown(self, layout: Layout, snapshot: int | None) -> None:
         """Try to take down a stuck layout once more, or what a finished one left (see /api/hosts/{id}/orphans/)."""
-        layout = self.get_object()
-        serializer = TeardownSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        try:
-            if layout.phase == LayoutPhase.DONE:
-                orphans.tear_down_orphan(layout, serializer.validated_data["snapshot"])
-            else:
-                commands.retry_teardown(layout)
-        except commands.CommandError as error:
-            raise Conflict(str(error)) from None
-        return Response(self.get_serializer(layout).data)
+        if layout.phase == LayoutPhase.DONE:
+            orphans.tear_down_orphan(layout, snapshot)
+        else:
+            commands.retry_teardown(layout)
 
-    @extend_schema(
-        request=ReleaseSerializer,
-        responses={200: LayoutSerializer, 202: STILL_RUNNING, 400: Problem, 409: Problem},
-    )
-    @action(detail=True, methods=["post"])
-    def release(self, request: Request, pk: str | None = None) -> Response:
+    @operation(ReleaseSerializer, responses={200: LayoutSerializer, 202: STILL_RUNNING})
+    def release(self, layout: Layout, typed: str) -> HostTask:
         """End a stuck layout as it is and free its host; disks of it not proven blank now are no longer spare."""
-        serializer = ReleaseSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        layout = self.get_object()
-        try:
-            row = release.request_release(layout, serializer.validated_data["typed"], request.user)
-        except commands.CommandError as error:
-            raise Conflict(str(error)) from None
-        return task_response(
-            self, row, lambda _: Response(self.get_serializer(self.get_object()).data)
-        )
+        return release.request_release(layout, typed, self.request.user)
 
-    @extend_schema(
-        request=DoneSerializer, responses={200: LayoutSerializer, 400: Problem, 409: Problem}
-    )
-    @action(detail=True, methods=["post"], url_path="person-done")
-    def person_done(self, request: Request, pk: str | None = None) -> Response:
+    @operation(DoneSerializer)
+    def person_done(self, layout: Layout, key: str) -> None:
         """Say that what `needs_person` asks for is done; the host is looked at, then the layout goes on."""
-        serializer = DoneSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        layout = self.get_object()
-        try:
-            commands.report_manual_step(
-                layout, serializer.validated_data["key"], request.user.get_username()
-            )
-        except commands.CommandError as error:
-            raise Conflict(str(error)) from None
-        layout.refresh_from_db()
-        return Response(self.get_serializer(layout).data)
+        commands.report_manual_step(layout, key, self.request.user.get_username())
 
 
-class Attempts(AttemptFiles, ReadOnlyViewSet[Attempt]):
+class Attempts(ReadOnlyViewSet[Attempt]):
     """One try of a run, never overwritten: what was run, on what, and how it ended."""
 
     library = True
@@ -179,6 +369,21 @@ class Attempts(AttemptFiles, ReadOnlyViewSet[Attempt]):
     serializer_class = AttemptSerializer
     filterset_class = AttemptFilter
     ordering_fields = ["id", "run", "number", "started_at", "ended_at"]
+
+    @extend_schema(responses=CSV)
+    @action(detail=True, url_path="iometer-csv")
+    def iometer_csv(self, request: Request, pk: str | None = None) -> HttpResponse:
+        """CSV of what dynamo measured, as IOmeter itself writes it; without results where another tool ran."""
+        row = self.get_object()
+        text = iometer_files.attempts_csv([row], str(row.run))
+        return text_response(text, f"attempt-{row.pk}-iometer.csv", "text/csv")
+
+    @extend_schema(responses=NowSerializer)
+    @action(detail=True, pagination_class=None, filter_backends=())
+    def now(self, request: Request, pk: str | None = None) -> Response:
+        """Figures of a running dynamo in the last seconds. Not the result."""
+        figures = run_part.live_figures(self.get_object())
+        return Response(NowSerializer({**NO_FIGURES, **figures}).data)
 
 
 class Steps(ReadOnlyViewSet[StepLog]):
@@ -197,74 +402,3 @@ class Transitions(ReadOnlyViewSet[Transition]):
     serializer_class = TransitionSerializer
     filterset_fields = ["layout", "attempt"]
     ordering_fields = ["id", "at"]
-
-
-class Artifacts(ReadOnlyViewSet[Artifact]):
-    """Raw output of tools and samplers; `download` says where its bytes are."""
-
-    library = True
-    queryset = Artifact.objects.defer("content")
-    serializer_class = ArtifactSerializer
-    filterset_class = ArtifactFilter
-    ordering_fields = ["id", "name", "size", "created_at"]
-
-    @extend_schema(responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
-    @action(detail=True)
-    def content(self, request: Request, pk: str | None = None) -> HttpResponseBase:
-        """Byte for byte as the host gave it; `X-Content-SHA256` is its hash."""
-        row = self.get_object()
-        kind, name = "application/octet-stream", f"attempt-{row.attempt_id}-{row.name}"
-        answer: HttpResponseBase
-        if removal := row.attempt.raw_removed:
-            raise Deleted(f"{row.name}: {removal}")
-        if row.is_small:
-            answer = HttpResponse(row.read(), content_type=kind)
-        else:
-            answer = answers.table_response(request._request, row.pieces, kind, name)
-        answer["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
-        answer["X-Content-SHA256"] = row.sha256
-        return answer
-
-
-class Measurements(ReadOnlyViewSet[Measurement]):
-    """Figures in base units (B/s, op/s, s, B, 1)."""
-
-    library = True
-    pagination_class = KeysFirstPagination
-    queryset = Measurement.objects.select_related(
-        "attempt__run__topology", "attempt__run__workload"
-    )
-    serializer_class = MeasurementSerializer
-    filterset_class = MeasurementFilter
-    ordering_fields = ["id", "name", "value", "attempt"]
-
-    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Name a small team's attempts, for PostgreSQL would scan those of everybody in the order of attempts."""
-        rows = super().filter_queryset(queryset)
-        if self.action != "list" or str(rows.query.order_by[0]).lstrip("-") != "attempt_id":
-            return rows
-        mine = Attempt.objects.teams_first().visible_to(self.request.user).order_by()
-        attempts = list(mine.values_list("pk", flat=True)[: MAX_LISTED_ATTEMPTS + 1])
-        return rows if len(attempts) > MAX_LISTED_ATTEMPTS else rows.filter(attempt__in=attempts)
-
-
-class AllSeries(ReadOnlyViewSet[Series]):
-    """Samples of one device over an attempt, at about 1 Hz."""
-
-    library = True
-    pagination_class = SmallPagination
-    queryset = Series.objects.all()
-    serializer_class = SeriesSerializer
-    filterset_class = SeriesFilter
-    ordering_fields = ["id", "sampler", "device", "metric"]
-
-
-class Histograms(ReadOnlyViewSet[Histogram]):
-    """Histograms of an attempt's I/O times, where its tool counted: at most 200 bins of each latency."""
-
-    library = True
-    pagination_class = SmallPagination
-    queryset = Histogram.objects.select_related("attempt")
-    serializer_class = HistogramSerializer
-    filterset_class = HistogramFilter
-    ordering_fields = ["id", "name", "attempt"]

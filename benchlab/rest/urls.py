@@ -14,10 +14,10 @@ from benchlab.rest import (
     dynamo,
     findings,
     history,
-    host_tasks,
     hosts,
-    icf_files,
     imports,
+    measurements,
+    operations,
     results,
     runs,
     shares,
@@ -39,7 +39,7 @@ router.register("invitations", teams.Invitations)
 router.register("credentials", hosts.Credentials)
 router.register("hosts", hosts.Hosts)
 router.register("devices", hosts.Devices)
-router.register("host-tasks", host_tasks.HostTasks)
+router.register("host-tasks", operations.HostTasks)
 router.register("package-installs", hosts.PackageInstalls)
 router.register("fact-snapshots", hosts.FactSnapshots)
 router.register("dynamo-programs", dynamo.Programs)
@@ -52,19 +52,19 @@ router.register("samplers", drivers.Samplers, "sampler")
 router.register("presets", drivers.Presets, "preset")
 router.register("topologies", topologies.Topologies)
 router.register("workloads", campaigns.Workloads)
-router.register("icf-files", icf_files.IcfFiles, "icf-file")
+router.register("icf-files", dynamo.IcfFiles, "icf-file")
 router.register("campaigns", campaigns.Campaigns)
-router.register("runs", campaigns.Runs)
+router.register("runs", runs.Runs)
 router.register("imports", imports.Imports)
 router.register("sources", imports.Sources)
 router.register("layouts", runs.Layouts)
 router.register("attempts", runs.Attempts)
 router.register("steps", runs.Steps)
 router.register("transitions", runs.Transitions)
-router.register("artifacts", runs.Artifacts)
-router.register("measurements", runs.Measurements)
-router.register("series", runs.AllSeries)
-router.register("histograms", runs.Histograms)
+router.register("artifacts", measurements.Artifacts)
+router.register("measurements", measurements.Measurements)
+router.register("series", measurements.AllSeries)
+router.register("histograms", measurements.Histograms)
 router.register("findings", findings.Findings)
 router.register("comments", sharing.Comments)
 router.register("tags", sharing.Tags)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from django.db import connection
 
-from benchlab.rest import runs as runs_api
+from benchlab.rest import measurements as runs_api
 from benchlab.rest.urls import router
 from benchlab.runs.models import Measurement
 from benchlab.web import paging
