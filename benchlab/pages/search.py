@@ -21,7 +21,7 @@ from django.views.decorators.http import require_GET
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.campaigns.origin import Origin
 from benchlab.hosts.models import Device, Host
-from benchlab.sharing import targets
+from benchlab.sharing import discussion
 from benchlab.sharing.models import Comment, Kind, Note, Tag, Tagging
 from benchlab.topologies.models import Topology
 from benchlab.web.lists import FIND, match_words, search_pattern, search_text
@@ -223,14 +223,14 @@ def _find_comments(sought: SearchTerm) -> Section:
 def _text_section(sought: SearchTerm, noun: str, rows: Iterable[Note | Comment]) -> Section:
     """About rows that are still there, and not archived."""
     written = list(rows)
-    names = targets.current_names(sought.user, [(row.kind, row.object_id) for row in written])
+    names = discussion.current_names(sought.user, [(row.kind, row.object_id) for row in written])
     current = [row for row in written if (row.kind, row.object_id) in names]
     return _limited_section(
         noun,
         current,
         lambda row: SearchResult(
             sought.mark_title(f"{Kind(row.kind).label} {names[row.kind, row.object_id]}"),
-            targets.row_url(row.kind, row.object_id),
+            discussion.row_url(row.kind, row.object_id),
             sought.make_excerpt(row.text),
         ),
     )
@@ -254,7 +254,7 @@ def _find_tags(sought: SearchTerm) -> Section:
 
 def _tag_result(sought: SearchTerm, name: str, kind: str, number: int, newest: int) -> SearchResult:
     if kind == Kind.RUN:
-        url = targets.row_url(kind, newest)
+        url = discussion.row_url(kind, newest)
     else:
         url = f"{reverse(f'{Kind(kind).value}-list')}?{urlencode({'tag': name})}"
     return SearchResult(

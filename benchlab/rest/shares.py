@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.rest.sharing import describe_for_audit, or_invalid
-from benchlab.sharing import activity, links, queries, targets
+from benchlab.sharing import activity, comparisons, discussion, links
 from benchlab.sharing.models import MOST_QUERY, Event, SavedView, Share
 from benchlab.team.services import owning_team, requesting_user
 from benchlab.web.api import Problem, ReadOnlyViewSet, TeamViewSet
@@ -52,14 +52,14 @@ class SavedViews(ReadOnlyViewSet[SavedView]):
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         values = serializer.validated_data
-        query = or_invalid(lambda: queries.canonical(values["query"]), "query")
-        campaigns = or_invalid(lambda: queries.campaigns_of(request.user, query), "query")
+        query = or_invalid(lambda: comparisons.canonical(values["query"]), "query")
+        campaigns = or_invalid(lambda: comparisons.campaigns_of(request.user, query), "query")
         team = or_invalid(
-            lambda: queries.comparison_team(campaigns, owning_team(request.user)), "query"
+            lambda: comparisons.comparison_team(campaigns, owning_team(request.user)), "query"
         )
         everybody = values.get("for_team", True)
         view = or_invalid(
-            lambda: queries.save_view(
+            lambda: comparisons.save_view(
                 requesting_user(request), team, values["name"], query, everybody
             ),
             "name",
@@ -70,7 +70,7 @@ class SavedViews(ReadOnlyViewSet[SavedView]):
     def destroy(self, request: Request, pk: str | None = None) -> Response:
         """One's own; owners anybody's of the team."""
         view = self.get_object()
-        queries.delete_view(view, requesting_user(request))
+        comparisons.delete_view(view, requesting_user(request))
         return Response(status=204)
 
 
@@ -103,7 +103,7 @@ class NewShareSerializer(serializers.Serializer[Share]):
     object_id = serializers.IntegerField(
         required=False,
         min_value=1,
-        max_value=targets.GREATEST,
+        max_value=discussion.GREATEST,
         help_text="ID of the run, campaign or saved view",
     )
     query = serializers.CharField(

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.audit import request_notes
-from benchlab.sharing import discussion, targets
+from benchlab.sharing import discussion
 from benchlab.sharing.models import (
     Comment,
     Kind,
@@ -32,17 +32,17 @@ class About(serializers.Serializer[Any]):
     """Row by its kind and id."""
 
     kind = serializers.ChoiceField(choices=Kind.choices)
-    object_id = serializers.IntegerField(min_value=1, max_value=targets.GREATEST)
+    object_id = serializers.IntegerField(min_value=1, max_value=discussion.GREATEST)
 
 
 def target_row(request: Request, about: dict[str, Any], *, library: bool = False) -> Any:
     """Raises ValidationError: no such row of theirs."""
-    find = targets.visible_row if library else targets.owned_row
+    find = discussion.visible_row if library else discussion.owned_row
     try:
         row = find(request.user, about["kind"], about["object_id"])
     except Http404 as error:
         raise serializers.ValidationError({"object_id": [str(error)]}) from None
-    describe_for_audit(request, targets.row_team(row), targets.audit_name(row))
+    describe_for_audit(request, discussion.row_team(row), discussion.audit_name(row))
     return row
 
 
@@ -170,7 +170,9 @@ class Taggings(ReadOnlyViewSet[Tagging]):
     def destroy(self, request: Request, pk: str | None = None) -> Response:
         """The tag is taken off that row; one that nothing has any more is gone."""
         row = self.get_object()
-        discussion.untag_row(targets.owned_row(request.user, row.kind, row.object_id), row.tag_id)
+        discussion.untag_row(
+            discussion.owned_row(request.user, row.kind, row.object_id), row.tag_id
+        )
         return Response(status=204)
 
 

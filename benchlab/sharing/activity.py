@@ -19,7 +19,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.runs import progress
 from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
-from benchlab.sharing import targets
+from benchlab.sharing import discussion
 from benchlab.sharing.models import Comment, Event, Kind
 from benchlab.web.lists import MAX_ROWS, BoundedPaginator
 
@@ -125,7 +125,7 @@ def page_events(user: Person, rows: Sequence[Any]) -> list[Event]:
     comments = Comment.objects.select_related("by").in_bulk(keys["comment"])
     campaigns = Campaign.objects.in_bulk(keys["ended"])
     states = progress.progress_by_campaign(campaigns.values())
-    names = targets.visible_names(
+    names = discussion.visible_names(
         user, [(comment.kind, comment.object_id) for comment in comments.values()]
     )
     events: list[Event] = []
@@ -142,7 +142,7 @@ def page_events(user: Person, rows: Sequence[Any]) -> list[Event]:
 def _audit_event(entry: Entry) -> Event:
     about = SUBJECT.match(entry.subject)
     still_exists = not entry.action.endswith(REMOVING_ACTIONS)
-    url = targets.row_url(about[1], int(about[2])) if about and still_exists else ""
+    url = discussion.row_url(about[1], int(about[2])) if about and still_exists else ""
     phrase = (
         f"{PHRASES[entry.action]} {'' if entry.subject.startswith('/') else entry.subject}".strip()
     )
@@ -161,7 +161,7 @@ def _comment_event(comment: Comment, names: Mapping[tuple[str, int], str]) -> Ev
         source="comment",
         who=comment.by.get_username() if comment.by else "somebody",
         says=f"on {about}: {text}",
-        url=f"{targets.row_url(comment.kind, comment.object_id)}#comment-{comment.pk}",
+        url=f"{discussion.row_url(comment.kind, comment.object_id)}#comment-{comment.pk}",
     )
 
 

@@ -12,9 +12,11 @@ class Sharing(AppConfig):
 
     def ready(self) -> None:
         # Here, for it needs the models, which are loaded after the apps.
-        from benchlab.sharing import targets
+        from benchlab.sharing import discussion
 
-        for model in targets.target_models():
+        for model in discussion.target_models():
             post_delete.connect(
-                targets.delete_discussion, sender=model, dispatch_uid=f"talk of {model._meta.label}"
+                discussion.delete_discussion,
+                sender=model,
+                dispatch_uid=f"talk of {model._meta.label}",
             )

@@ -11,16 +11,22 @@ import base64
 import json
 import os
 import pwd
+import re
 import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
+import orjson
 from django.conf import settings
+from django.utils import timezone
+from django.utils.html import escape
 
 # from its start to its end
 MAX_SECONDS = 120
@@ -248,3 +254,132 @@ class Page:
 def _exception_text(details: dict[str, Any]) -> str:
     text = details.get("exception", {}).get("description") or details.get("text") or "no words"
     return str(text).splitlines()[0][:300]
+
+
+# Resolves once every chart is drawn, to the titles of those that could not be.
+DRAWN = """new Promise((done) => {
+  const look = () => {
+    const charts = [...document.querySelectorAll(".chart")];
+    const over = charts.every((one) => one.querySelector(".main-svg, [role=status]"));
+    if (!over) return setTimeout(look, 50);
+    const lost = charts.filter((one) => !one.querySelector(".main-svg"));
+    document.fonts.ready.then(() => done(lost.map((one) => one.dataset.chartName)));
+  };
+  look();
+})"""
+# Paper neither folds nor scrolls: open what is folded, and shrink tables that are too wide.
+UNFOLDED = """
+for (const one of document.querySelectorAll("details:not(.no-print)")) one.open = true;
+for (const table of document.querySelectorAll("table")) {
+  const room = table.parentElement.clientWidth;
+  if (room && table.offsetWidth > room) table.style.zoom = room / table.offsetWidth;
+}"""
+FACTS = """({
+  title: document.title,
+  about: document.querySelector("meta[name=description]").content,
+  address: document.body.dataset.address,
+  software: document.querySelector("meta[name=generator]").content,
+})"""
+CHARTS = """[...document.querySelectorAll(".chart")].map(
+  (one) => [one.id, one.dataset.chartName, one.figure.layout.title?.text ?? ""])"""
+PICTURE = "pictures.encoded(document.getElementById({chart}), {format})"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    # DOM id
+    chart: str
+    # of its files, without the ending
+    name: str
+    title: str
+    svg: bytes
+    png: bytes
+
+
+def pdf(html: bytes) -> bytes:
+    """Return the report as PDF. Raises ChromiumError."""
+    with open_page(html) as page:
+        _wait_for_charts(page)
+        page.evaluate(UNFOLDED)
+        facts: dict[str, str] = page.evaluate(FACTS)
+        printed = page.pdf(_footer(facts))
+    metadata = {
+        "Title": facts["title"],
+        "Subject": facts["about"],
+        "Keywords": facts["address"],
+        "Creator": facts["software"],
+        "Producer": "Chromium",
+    }
+    return add_metadata(printed, metadata, timezone.now())
+
+
+def _wait_for_charts(page: Page) -> None:
+    if lost := page.evaluate(DRAWN):
+        raise ChromiumError(f"A chart could not be drawn: {', '.join(lost)}.")
+
+
+def _footer(facts: Mapping[str, str]) -> str:
+    """Return the footer's HTML. It is a separate document, which the page's style does not reach."""
+    left_text = escape(f"{facts['software']}, {facts['address']}")
+    return (
+        '<div style="width:100%;margin:0 15mm;font:7pt sans-serif;color:#444;display:flex;'
+        f'justify-content:space-between"><span>{left_text}</span><span><span class="pageNumber"></span> of '
+        '<span class="totalPages"></span></span></div>'
+    )
+
+
+def pictures(html: bytes) -> list[Picture]:
+    """Return each chart as SVG and PNG that state their origin. Raises ChromiumError."""
+    with open_page(html) as page:
+        _wait_for_charts(page)
+        return [
+            Picture(
+                chart,
+                f"charts/{number}-{_file_slug(name)}",
+                title,
+                *(_encode_chart(page, chart, kind) for kind in ("svg", "png")),
+            )
+            for number, (chart, name, title) in enumerate(page.evaluate(CHARTS), 1)
+        ]
+
+
+def _encode_chart(page: Page, chart: str, format: str) -> bytes:
+    words = {"chart": orjson.dumps(chart).decode(), "format": orjson.dumps(format).decode()}
+    return base64.b64decode(page.evaluate(PICTURE.format(**words)))
+
+
+def _file_slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:60] or "chart"
+
+
+TRAILER = re.compile(rb"trailer\s*<<(.*?)>>\s*startxref\s+(\d+)\s+%%EOF\s*$", re.S)
+SIZE = re.compile(rb"/Size\s+(\d+)")
+ROOT = re.compile(rb"/Root\s+(\d+\s+\d+\s+R)")
+
+
+def add_metadata(pdf: bytes, facts_by_name: Mapping[str, str], created: datetime) -> bytes:
+    """Add facts (Title, Subject, Creator …) to a PDF. Raises ValueError if it does not end like one of Chromium's."""
+    end = TRAILER.search(pdf, max(0, len(pdf) - 2048))
+    size, root = (SIZE.search(end[1]), ROOT.search(end[1])) if end else (None, None)
+    if end is None or size is None or root is None:
+        raise ValueError("a PDF without a trailer")
+    number = int(size[1])
+    facts = b"".join(
+        b"/%s %s " % (key.encode(), _pdf_string(value)) for key, value in facts_by_name.items()
+    )
+    date = created.astimezone(UTC).strftime("D:%Y%m%d%H%M%SZ").encode()
+    head = pdf if pdf.endswith(b"\n") else pdf + b"\n"
+    row = b"%d 0 obj\n<<%s/CreationDate (%s)>>\nendobj\n" % (number, facts, date)
+    table = b"xref\n%d 1\n%010d 00000 n \n" % (number, len(head))
+    trailer = b"trailer\n<</Size %d /Root %s /Info %d 0 R /Prev %s>>\n" % (
+        number + 1,
+        root[1],
+        number,
+        end[2],
+    )
+    return head + row + table + trailer + b"startxref\n%d\n%%%%EOF\n" % (len(head) + len(row))
+
+
+def _pdf_string(words: str) -> bytes:
+    """Return a text string in hexadecimal UTF-16, which needs no escapes."""
+    return b"<FEFF" + words.encode("utf-16-be", "replace").hex().upper().encode() + b">"

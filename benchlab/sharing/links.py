@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links for guests: who may create one, what it opens, when it ends. The database stores only its SHA-256."""
+"""Links for guests: who may create one, what it opens, when it ends, and the team's pages of them.
+
+The database stores only the SHA-256 of a link.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,29 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django import forms
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import ValidationError
-from django.db.models import F, Q
-from django.http import QueryDict
+from django.db.models import Case, F, Q, Value, When
+from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import escape
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from benchlab.audit import request_notes
 from benchlab.campaigns.models import Run
 from benchlab.charts import request_params
-from benchlab.sharing import queries, targets
-from benchlab.sharing.models import Kind, SavedView, Share
+from benchlab.sharing import comparisons, discussion
+from benchlab.sharing.models import MOST_QUERY, Kind, SavedView, Share
 from benchlab.sharing.redaction import Redaction, build_redaction
 from benchlab.team.guests import Guest
 from benchlab.team.models import Team
-from benchlab.team.services import owning_team
+from benchlab.team.services import owning_team, requesting_user
+from benchlab.web import lists
+from benchlab.web.lists import BoundedPaginator
 
 DAYS, MOST_DAYS = 30, 366
 BY_QUERY = (Share.Kind.COMPARISON, Share.Kind.VIEW)
@@ -45,7 +57,7 @@ def check_target(
 ) -> ShareTarget:
     """Check what a person wants to share. Raises Http404 (no such row of theirs), ValidationError (not shareable)."""
     if kind == Share.Kind.COMPARISON:
-        canonical_query = queries.canonical(query)
+        canonical_query = comparisons.canonical(query)
         return _comparison_target(user, kind, None, canonical_query, "")
     if kind == Share.Kind.VIEW:
         view = SavedView.objects.for_user(user).filter(pk=_valid_id(object_id)).first()
@@ -56,27 +68,27 @@ def check_target(
         raise ValidationError(
             f"{kind[:20]!r} cannot be shared: {', '.join(Share.Kind.values)} can."
         )
-    row = targets.visible_row(
+    row = discussion.visible_row(
         user, Kind.RUN if kind == Share.Kind.RUN else Kind.CAMPAIGN, _valid_id(object_id)
     )
-    team = targets.row_team(row)
+    team = discussion.row_team(row)
     name = f"Run {row.pk}: {row}" if kind == Share.Kind.RUN else str(row)
     return ShareTarget(owning_team(user) if team.library else team, kind, row.pk, "", name[:200])
 
 
 def _valid_id(object_id: int | None) -> int:
-    return object_id if object_id is not None and 0 < object_id <= targets.GREATEST else 0
+    return object_id if object_id is not None and 0 < object_id <= discussion.GREATEST else 0
 
 
 def _comparison_target(
     user: AbstractBaseUser, kind: str, object_id: int | None, query: str, name: str
 ) -> ShareTarget:
-    if queries.is_explored(query):
+    if comparisons.is_explored(query):
         raise ValidationError(
             "Guests see comparisons; a view of Explore cannot be shared by a link."
         )
-    campaigns = queries.campaigns_of(user, query)
-    team = queries.comparison_team(campaigns, owning_team(user))
+    campaigns = comparisons.campaigns_of(user, query)
+    team = comparisons.comparison_team(campaigns, owning_team(user))
     words = name or " and ".join(str(row) for row in campaigns)
     return ShareTarget(team, kind, object_id, query, words[:200])
 
@@ -189,3 +201,116 @@ def _shared_runs(share: Share) -> Q:
 
 def _plural(field: str) -> str:
     return {"topology": "topologies", "host": "hosts", "workload": "workloads"}[field]
+
+
+def embed_snippet(url: str, title: str) -> str:
+    """Return HTML to paste into another page. It is shown as text, which our page escapes once more."""
+    return (
+        f'<iframe src="{escape(url)}" title="{escape(title)}" width="100%" height="720"'
+        ' loading="lazy" style="border:0"></iframe>'
+    )
+
+
+PER_PAGE = 50
+# As Share.state has it: those that open something first.
+STATE = Case(
+    When(revoked_at__isnull=False, then=Value(2)),
+    When(expires_at__lte=Now(), then=Value(1)),
+    default=Value(0),
+)
+# By the word that the list's address has for each column.
+COLUMNS = {
+    "shows": lists.name_column("Shows"),
+    "state": lists.SortColumn("State", STATE),
+    "hosts": lists.sort_column("Host names", "hide_hosts"),
+    "made": lists.sort_column("Made (UTC)", "created_at"),
+    "expires": lists.sort_column("Expires (UTC)", "expires_at"),
+    "views": lists.sort_column("Views", "views", "num"),
+    "last": lists.sort_column("Last (UTC)", "viewed_at"),
+    "actions": lists.SortColumn("Actions"),
+}
+
+
+class ShareForm(forms.Form):
+    kind = forms.ChoiceField(choices=Share.Kind.choices, widget=forms.HiddenInput)
+    object = forms.IntegerField(required=False, min_value=1, widget=forms.HiddenInput)
+    query = forms.CharField(required=False, max_length=MOST_QUERY, widget=forms.HiddenInput)
+    days = forms.IntegerField(
+        label="Days until it expires", min_value=1, max_value=MOST_DAYS, initial=DAYS
+    )
+    hide_hosts = forms.BooleanField(
+        label="Without host names",
+        required=False,
+        initial=True,
+        help_text="Hosts become host A, host B; serials of disks and addresses are hidden everywhere, and raw output"
+        " is not handed out",
+    )
+
+
+@require_GET
+def share_list(request: HttpRequest) -> HttpResponse:
+    rows = Share.objects.for_user(request.user).select_related("by", "team")
+    listed = lists.filter_rows(
+        request, rows, COLUMNS, ("name", "kind", "by__username", "team__name")
+    )
+    page = BoundedPaginator(listed.rows, PER_PAGE).get_page(request.GET.get("page"))
+    return render(request, "sharing/shares.html", {"page": page, "listed": listed})
+
+
+@require_http_methods(["GET", "POST"])
+def share_new(request: HttpRequest) -> HttpResponse:
+    """GET ?kind= with ?object= or ?query= asks; POST makes the link and shows it, this once."""
+    parameters = request.POST if request.method == "POST" else request.GET
+    first = {
+        "kind": parameters.get("kind"),
+        "object": parameters.get("object"),
+        "query": parameters.get("query"),
+    }
+    form = ShareForm(request.POST if request.method == "POST" else None, initial=first)
+    wish, error = _requested_target(request, form, first)
+    if request.method != "POST" or wish is None or not form.is_valid():
+        context = {"form": form, "wish": wish, "said": error, "kinds": Share.Kind}
+        return render(request, "sharing/share_new.html", context)
+    cleaned = form.cleaned_data
+    link, token = create_link(
+        wish, requesting_user(request), days=cleaned["days"], hide_hosts=cleaned["hide_hosts"]
+    )
+    request_notes.note_subject(
+        request, link.team_id, f"link {link.pk}: {link.get_kind_display()}, {link}"
+    )
+    request_notes.mark_done(request)
+    return _render_once(request, link, token)
+
+
+def _requested_target(
+    request: HttpRequest, form: ShareForm, first: dict[str, Any]
+) -> tuple[ShareTarget | None, str]:
+    """Wish of what is to be shared, or None and why it cannot be."""
+    if not first["kind"]:
+        return None, ""
+    number = str(first["object"] or "")
+    try:
+        return check_target(
+            requesting_user(request),
+            str(first["kind"]),
+            int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None,
+            str(first["query"] or ""),
+        ), ""
+    except ValidationError as error:
+        return None, error.messages[0]
+
+
+def _render_once(request: HttpRequest, new_link: Share, token: str) -> HttpResponse:
+    link = request.build_absolute_uri(reverse("shared", args=[token]))
+    # The snippet is for other people's pages: not even its title may tell what the link hides.
+    title = open_link(new_link, token).redaction.redact_text(new_link.name)[:80]
+    context = {"share": new_link, "link": link, "snippet": embed_snippet(f"{link}embed/", title)}
+    answer = render(request, "sharing/share_made.html", context)
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+@require_POST
+def share_revoke(request: HttpRequest, pk: int) -> HttpResponse:
+    revoke_link(get_object_or_404(Share.objects.for_user(request.user), pk=pk))
+    return redirect("share-list")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of comments, tags, stars and guests' links. A row is identified by its kind and id (targets.py)."""
+"""Models of comments, tags, stars and guests' links. A row is identified by its kind and id (discussion.py)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class AboutQuerySet(OwnedQuerySet[M]):
 class About(models.Model):
     """Subject of five possible models, so without a foreign key.
 
-    Deleting the subject deletes these rows (targets.delete_discussion).
+    Deleting the subject deletes these rows (discussion.delete_discussion).
     """
 
     kind = models.CharField(max_length=10, choices=Kind)
@@ -66,7 +66,7 @@ class About(models.Model):
 
 
 class Comment(About):
-    """Plain text; pages render it escaped (benchlab/sharing/text.py)."""
+    """Plain text; pages render it escaped (benchlab/sharing/discussion.py)."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="comments")
     text = models.TextField(max_length=MAX_TEXT_LENGTH)
@@ -141,7 +141,7 @@ class Note(About):
 
 
 class WrittenText(models.Model):
-    """Text of a team in a report, at one of its places (benchlab/sharing/report_texts.py)."""
+    """Text of a team in a report, at one of its places (benchlab/sharing/report.py)."""
 
     class Place(models.TextChoices):
         OPENING = "opening", "Introduction"

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign or a saved comparison as one text to print: question, set-up, plan in words, charts, tables, conditions,
-commands, hashes.
+commands, hashes; and the team's own texts at its places. Callers have checked access to the subject.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.contrib.auth.models import AbstractBaseUser
+from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
@@ -24,11 +28,11 @@ from benchlab.hosts.models import Device, FactSnapshot, Host
 from benchlab.runs import progress
 from benchlab.runs.models import Artifact, Attempt, Layout, StepLog
 from benchlab.runs.states import Outcome
-from benchlab.sharing import report_texts
-from benchlab.sharing.models import SavedView
+from benchlab.sharing.models import SavedView, WrittenText
 from benchlab.team.models import OwnedQuerySet
 from benchlab.topologies import stack_boxes
 from benchlab.topologies.stack_boxes import Box, Growth
+from benchlab.web.texts import clean_text
 
 # campaigns whose raw output has an address in a sentence
 MOST_LISTED = 20
@@ -124,7 +128,7 @@ def report_context(campaign: Campaign) -> dict[str, Any]:
     return {
         "campaign": campaign,
         "progress": progress.campaign_progress(campaign),
-        "texts": report_texts.texts_by_place(campaign),
+        "texts": texts_by_place(campaign),
         "left_out": OmittedCounts(),
         **_set_up_context(campaign.layouts.all(), Q(campaign=campaign)),
     }
@@ -211,7 +215,7 @@ def _comparison_context(request: HttpRequest, view: SavedView) -> dict[str, Any]
         "comparison": view,
         "compared": list(campaigns),
         "missing": len(set(line_filter.campaigns)) - len(campaigns),
-        "texts": report_texts.texts_by_place(view),
+        "texts": texts_by_place(view),
         "left_out": OmittedCounts(),
         "cards": _comparison_cards(request, line_filter, lines),
         "lines": lines,
@@ -336,3 +340,74 @@ def _succeeded_artifacts(runs: QuerySet[Run]) -> OwnedQuerySet[Artifact]:
     return (
         rows.defer("content").select_related("attempt").order_by("attempt__run", "attempt", "name")
     )
+
+
+Place = WrittenText.Place
+Reported = Campaign | SavedView
+
+
+class ChangedMeanwhile(Exception):
+    """Somebody else wrote at that place since the form was shown; nothing was saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceText:
+    """A place of the report. Its form holds `draft`: the stored text, or a refused one with its `error`."""
+
+    place: str
+    label: str
+    text: str
+    draft: str
+    error: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Hash of the text, which the form sends back to show what the writer saw."""
+        return _text_digest(self.text)
+
+
+def texts_by_place(about: Reported) -> dict[str, PlaceText]:
+    """Return every place, including empty ones."""
+    stored = dict(about.report_texts.values_list("place", "text"))
+    return {
+        place.value: PlaceText(
+            place.value, str(place.label), stored.get(place, ""), stored.get(place, "")
+        )
+        for place in Place
+    }
+
+
+def write_text(
+    about: Reported, place: str, by: AbstractBaseUser, text: str, base_text: str
+) -> None:
+    """Store the text. Raises ValidationError (too long), ChangedMeanwhile."""
+    cleaned = clean_text(text, empty=True).replace("\r\n", "\n")
+    with transaction.atomic():
+        type(about)._default_manager.select_for_update().get(pk=about.pk)
+        row = about.report_texts.filter(place=place).first()
+        before = row.text if row else ""
+        if cleaned == before:
+            return
+        if _text_digest(before) != base_text:
+            raise ChangedMeanwhile
+        about.report_texts.update_or_create(place=place, defaults={"text": cleaned, "by_id": by.pk})
+
+
+def texts_with_error(
+    about: Reported, place: str, draft: str, error: Exception
+) -> dict[str, PlaceText]:
+    """Return `texts_by_place` with the refused draft at its place and the reason why it was not saved."""
+    texts = texts_by_place(about)
+    was = texts[place]
+    if isinstance(error, ValidationError):
+        message = error.messages[0]
+    else:
+        message = (
+            "Somebody else changed this text while you were writing; theirs is above, yours below. "
+            "Save again to replace theirs."
+        )
+    return {**texts, place: PlaceText(place, was.label, was.text, draft, message)}
+
+
+def _text_digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

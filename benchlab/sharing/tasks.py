@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from benchlab.celery import app
-from benchlab.sharing import report_jobs
+from benchlab.sharing import report_files
 
 
 @app.task
 def make_report(pk: int) -> None:
-    report_jobs.make_waiting_reports()
+    report_files.make_waiting_reports()
 
 
 @app.task
 def sweep_reports() -> None:
-    report_jobs.sweep_reports()
+    report_files.sweep_reports()

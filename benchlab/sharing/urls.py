@@ -5,21 +5,14 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from benchlab.sharing import (
-    activity,
-    views_discussion,
-    views_guest,
-    views_report,
-    views_shares,
-    views_views,
-)
+from benchlab.sharing import activity, comparisons, discussion, links, views_guest, views_report
 
 talk = [
-    path("comment/", views_discussion.comment_add, name="talk-comment"),
-    path("tag/", views_discussion.tag_add, name="talk-tag"),
-    path("untag/", views_discussion.tag_remove, name="talk-untag"),
-    path("note/", views_discussion.note_save, name="talk-note"),
-    path("star/", views_discussion.star_set, name="talk-star"),
+    path("comment/", discussion.comment_add, name="talk-comment"),
+    path("tag/", discussion.tag_add, name="talk-tag"),
+    path("untag/", discussion.tag_remove, name="talk-untag"),
+    path("note/", discussion.note_save, name="talk-note"),
+    path("star/", discussion.star_set, name="talk-star"),
 ]
 
 # /s/<token>/: without an account
@@ -38,14 +31,14 @@ guest = [
 
 urlpatterns = [
     path("talk/<slug:kind>/<int:pk>/", include(talk)),
-    path("comments/<int:pk>/edit/", views_discussion.comment_edit, name="comment-edit"),
-    path("comments/<int:pk>/delete/", views_discussion.comment_delete, name="comment-delete"),
-    path("views/", views_views.view_list, name="view-list"),
-    path("views/save/", views_views.view_save, name="view-save"),
-    path("views/<int:pk>/delete/", views_views.view_delete, name="view-delete"),
-    path("shares/", views_shares.share_list, name="share-list"),
-    path("shares/new/", views_shares.share_new, name="share-new"),
-    path("shares/<int:pk>/revoke/", views_shares.share_revoke, name="share-revoke"),
+    path("comments/<int:pk>/edit/", discussion.comment_edit, name="comment-edit"),
+    path("comments/<int:pk>/delete/", discussion.comment_delete, name="comment-delete"),
+    path("views/", comparisons.view_list, name="view-list"),
+    path("views/save/", comparisons.view_save, name="view-save"),
+    path("views/<int:pk>/delete/", comparisons.view_delete, name="view-delete"),
+    path("shares/", links.share_list, name="share-list"),
+    path("shares/new/", links.share_new, name="share-new"),
+    path("shares/<int:pk>/revoke/", links.share_revoke, name="share-revoke"),
     path("activity/", activity.activity_page, name="activity"),
     *(
         path(f"{folder}/<int:pk>/{ending}", view, {"kind": kind}, name=f"{kind}-report{name}")

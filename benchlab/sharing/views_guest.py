@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages of a share link, /s/<token>/: read only, without an account, and nothing but what was shared.
 
-Each request looks the link up again, and nothing of it is stored anywhere.
+Each request looks the link up again, and nothing of it is stored anywhere. Cards and a run's page are as everywhere,
+with guest's addresses and hidden words.
 """
 
 from __future__ import annotations
@@ -18,16 +19,27 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.utils.html import escape
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_safe
 
-from benchlab.charts import attempt_samples, caches, downloads, figure_views, request_params, tables
-from benchlab.charts.cards import Card
+from benchlab.campaigns.models import Campaign, Run
+from benchlab.charts import (
+    attempt_samples,
+    caches,
+    downloads,
+    figure_views,
+    request_params,
+    run_page,
+    tables,
+)
+from benchlab.charts.cards import Card, build_cards, with_differences
+from benchlab.charts.conditions import line_differences
 from benchlab.charts.figure import Figure, figure_json
-from benchlab.runs.models import Artifact
+from benchlab.charts.queries import Group, read_groups
+from benchlab.runs.models import Artifact, Attempt
 from benchlab.runs.outputs import RawRemoved
-from benchlab.sharing import guest_content, links, report
+from benchlab.runs.states import Outcome
+from benchlab.sharing import links, report
 from benchlab.sharing.links import BY_QUERY, OpenedLink
 from benchlab.sharing.models import Share
 
@@ -81,10 +93,10 @@ def shared_page(request: HttpRequest, link: OpenedLink) -> HttpResponse:
 
 def _template_and_context(request: HttpRequest, link: OpenedLink) -> tuple[str, dict[str, Any]]:
     if link.of_a_run:
-        return "sharing/guest_run.html", guest_content.run_context(link)
-    if not guest_content.shows_anything(link):
+        return "sharing/guest_run.html", run_context(link)
+    if not shows_anything(link):
         raise Http404
-    cards, lines = guest_content.cards_of(link, request), guest_content.lines_of(link)
+    cards, lines = cards_of(link, request), lines_of(link)
     if link.share.kind in BY_QUERY:
         names = dict.fromkeys(line.campaign_name for line in lines)
         title = link.share.name if link.share.kind == Share.Kind.VIEW else " and ".join(names)
@@ -94,7 +106,7 @@ def _template_and_context(request: HttpRequest, link: OpenedLink) -> tuple[str, 
             "lines": lines,
         }
         return "sharing/guest_charts.html", context
-    campaign = guest_content.campaign_of(link)
+    campaign = campaign_of(link)
     if link.share.kind == Share.Kind.REPORT:
         context = link.redaction.redact(report.report_context(campaign))
         return "sharing/guest_report.html", {**context, "cards": cards, "lines": lines}
@@ -114,19 +126,11 @@ def _embeds(
     """(title, <iframe …>) of each chart."""
     path = request.build_absolute_uri(reverse("shared-embed", args=[link.token]))
     if link.of_a_run:
-        return [("The devices over the run", embed_snippet(path, "Devices over the run"))]
+        return [("The devices over the run", links.embed_snippet(path, "Devices over the run"))]
     return [
-        (card.title, embed_snippet(f"{path}?workload={card.workloads[0]}", card.title))
+        (card.title, links.embed_snippet(f"{path}?workload={card.workloads[0]}", card.title))
         for card in context["cards"]
     ]
-
-
-def embed_snippet(url: str, title: str) -> str:
-    """Return HTML to paste into another page. It is shown as text, which our page escapes once more."""
-    return (
-        f'<iframe src="{escape(url)}" title="{escape(title)}" width="100%" height="720"'
-        ' loading="lazy" style="border:0"></iframe>'
-    )
 
 
 @guest_page
@@ -135,13 +139,11 @@ def embed_snippet(url: str, title: str) -> str:
 def embed(request: HttpRequest, link: OpenedLink) -> HttpResponse:
     """One chart and nothing else, for another site's page. ?workload= chooses it, ?metric= what it shows."""
     if link.of_a_run:
-        title = link.redaction.redact_text(
-            figure_views.attempt_title(guest_content.attempt_of(link))
-        )
+        title = link.redaction.redact_text(figure_views.attempt_title(attempt_of(link)))
         url = reverse("shared-devices", args=[link.token])
     else:
         card = _chosen_card(
-            guest_content.cards_of(link, request), request_params.line_filter(request.GET).workloads
+            cards_of(link, request), request_params.line_filter(request.GET).workloads
         )
         title, url = card.title, card.figure_url
     links.count_view(link.share)
@@ -160,7 +162,7 @@ def guest_figure(request: HttpRequest, link: OpenedLink) -> HttpResponse:
     """?metric= ?operation= ?latency= ?workload= ?moment=, of the lines that are shared."""
     if link.of_a_run:
         raise Http404
-    lines = request_params.line_filter(request.GET).select(guest_content.lines_of(link))
+    lines = request_params.line_filter(request.GET).select(lines_of(link))
     title = " and ".join(dict.fromkeys(line.campaign_name for line in lines)) or "nothing chosen"
     return _figure_response(
         link,
@@ -172,34 +174,34 @@ def guest_figure(request: HttpRequest, link: OpenedLink) -> HttpResponse:
 def guest_numbers(request: HttpRequest, link: OpenedLink) -> HttpResponseBase:
     if link.of_a_run:
         raise Http404
-    lines = request_params.line_filter(request.GET).select(guest_content.lines_of(link))
+    lines = request_params.line_filter(request.GET).select(lines_of(link))
     return downloads.csv_response(request, lambda: tables.campaign_csv_lines(lines), "numbers.csv")
 
 
 @guest_page
 def run_devices(request: HttpRequest, link: OpenedLink) -> HttpResponse:
-    attempt = guest_content.attempt_of(link)
+    attempt = attempt_of(link)
     figure = figure_views.device_figure(attempt, request.GET)
     return _figure_response(link, figure_views.with_attempt_origin(figure, attempt))
 
 
 @guest_page
 def run_histogram(request: HttpRequest, link: OpenedLink) -> HttpResponse:
-    attempt = guest_content.attempt_of(link)
+    attempt = attempt_of(link)
     figure = figure_views.histogram_figure(attempt, request.GET)
     return _figure_response(link, figure_views.with_attempt_origin(figure, attempt))
 
 
 @guest_page
 def run_cpu(request: HttpRequest, link: OpenedLink) -> HttpResponse:
-    attempt = guest_content.attempt_of(link)
+    attempt = attempt_of(link)
     figure = figure_views.cpu_figure(attempt, request.GET)
     return _figure_response(link, figure_views.with_attempt_origin(figure, attempt))
 
 
 @guest_page
 def run_cache(request: HttpRequest, link: OpenedLink, which: str) -> HttpResponse:
-    attempt, chart = guest_content.attempt_of(link), caches.find_chart(which)
+    attempt, chart = attempt_of(link), caches.find_chart(which)
     if chart is None:
         raise Http404
     facts = attempt.facts.facts if attempt.facts else {}
@@ -212,7 +214,7 @@ def run_cache(request: HttpRequest, link: OpenedLink, which: str) -> HttpRespons
 
 @guest_page
 def run_series(request: HttpRequest, link: OpenedLink) -> HttpResponseBase:
-    attempt = guest_content.attempt_of(link)
+    attempt = attempt_of(link)
     tracks = (
         replace(track, device=link.redaction.redact_text(track.device))
         for track in attempt_samples.iterate_tracks(attempt)
@@ -234,3 +236,85 @@ def _figure_response(link: OpenedLink, figure: Figure) -> HttpResponse:
     return HttpResponse(
         figure_json(link.redaction.redact_figure(figure)), content_type="application/json"
     )
+
+
+def lines_of(link: OpenedLink) -> list[Group]:
+    """Return every line that the guest sees, under the guest's names."""
+    return link.redaction.redact_groups(read_groups(link.guest, link.lines.campaigns))
+
+
+def cards_of(link: OpenedLink, request: HttpRequest) -> list[Card]:
+    """Build the cards of the shared page; ?metric= and ?moment= choose what they show without JavaScript."""
+    figure, csv = (reverse(name, args=[link.token]) for name in ("shared-figure", "shared-csv"))
+    groups = read_groups(link.guest, link.lines.campaigns)
+    unequal = (
+        link.redaction.redact_differences(line_differences(link.guest, groups)) if groups else {}
+    )
+    moment_filter = request_params.Filter(moment=request_params.requested_moment(request.GET))
+    metric = request_params.requested_metric(request.GET)
+    cards = build_cards(link.redaction.redact_groups(groups), figure, csv, moment_filter, metric)
+    return with_differences(cards, unequal)
+
+
+def shows_anything(link: OpenedLink) -> bool:
+    """True if a campaign of the link's subject still exists."""
+    return Campaign.objects.visible_to(link.guest).exists()
+
+
+def campaign_of(link: OpenedLink) -> Campaign:
+    """Return the link's campaign. Raises Http404 if it is gone or the link is about something else."""
+    campaign = Campaign.objects.visible_to(link.guest).filter(pk=link.share.object_id or 0).first()
+    if campaign is None or link.of_a_run or link.share.kind in BY_QUERY:
+        raise Http404
+    return campaign
+
+
+def attempt_of(link: OpenedLink) -> Attempt:
+    """Return the last successful attempt, else the last. Raises Http404 if there is none or the link is to no run."""
+    rows = Attempt.objects.visible_to(link.guest).select_related(
+        "facts", "layout", "run__campaign", "run__host", "run__topology", "run__workload"
+    )
+    if not link.of_a_run:
+        raise Http404
+    attempts = sorted(rows, key=lambda row: (row.outcome == Outcome.SUCCEEDED, row.number))
+    if not attempts:
+        raise Http404
+    return attempts[-1]
+
+
+def run_context(link: OpenedLink) -> dict[str, Any]:
+    """Build the context of benchlab.charts.run_page without links into the app and without the engine's actions."""
+    attempt = attempt_of(link)
+    run: Run = attempt.run
+    context = run_page.attempt_context(run, attempt)
+    names = (
+        "numbers",
+        "measurements",
+        "little",
+        "latency",
+        "devices",
+        "sampled",
+        "bundled",
+        "work",
+        "hits",
+        "artifacts",
+        "elsewhere",
+        "meta",
+    )
+    plain = {name: link.redaction.redact(_as_list(context[name])) for name in names}
+    return {
+        **plain,
+        # Without the lines of raw output, which a guest need not be given.
+        "figures": [(row, None) for row in plain["measurements"]],
+        "part": link.redaction.redact(replace(context["part"], tracks=())),
+        "run": link.redaction.redact(run),
+        "attempt": link.redaction.redact(attempt),
+        "caches": context["caches"](),
+        "meta": [pair for pair in plain["meta"] if pair[0] != "Boot"],
+        "offered": not link.share.hide_hosts,
+    }
+
+
+def _as_list(value: Any) -> Any:
+    """A queryset is read once, and its rows are copied when words are hidden in them."""
+    return list(value) if hasattr(value, "iterator") else value

@@ -16,9 +16,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from benchlab.audit import request_notes
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import downloads
-from benchlab.sharing import queries, raw_data, report_jobs, report_texts
+from benchlab.sharing import comparisons, raw_data, report, report_files
 from benchlab.sharing import report as reports
-from benchlab.sharing import report_file as files
+from benchlab.sharing import report_files as files
 from benchlab.sharing.models import MadeReport, SavedView
 from benchlab.sharing.report import Subject
 from benchlab.team.models import has_role
@@ -38,16 +38,16 @@ def report_page(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
 @require_POST
 def report_text(request: HttpRequest, kind: str, pk: int, place: str) -> HttpResponse:
     """`text` at one of the report's places; `seen` tells which text the form showed."""
-    if place not in report_texts.Place.values:
+    if place not in report.Place.values:
         raise Http404(f"{place[:20]!r} is not a place of a report.")
     subject = _report_subject(request, kind, pk, change=True)
     text = request.POST.get("text", "")
     try:
-        report_texts.write_text(
+        report.write_text(
             subject.row, place, requesting_user(request), text, request.POST.get("seen", "")
         )
-    except (ValidationError, report_texts.ChangedMeanwhile) as error:
-        texts = report_texts.texts_with_error(subject.row, place, text, error)
+    except (ValidationError, report.ChangedMeanwhile) as error:
+        texts = report.texts_with_error(subject.row, place, text, error)
         return _render_report(request, subject, texts, status=409)
     return redirect(f"{subject.page_url}#text-{place}")
 
@@ -88,7 +88,7 @@ def report_made(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
         return render(request, "sharing/_made_reports.html", _files_context(request, subject))
     attached = request.POST.get("numbers") == "1"
     try:
-        report_jobs.request_report(
+        report_files.request_report(
             request, subject, request.POST.get("format", ""), attached=attached
         )
     except ValidationError as error:
@@ -102,9 +102,9 @@ def made_file(request: HttpRequest, pk: int) -> HttpResponse:
     """Only for who asked for it, while they see what is in it."""
     rows = MadeReport.objects.for_user(request.user).select_related("campaign", "view")
     row = get_object_or_404(rows.defer("page"), pk=pk)
-    if row.content is None or not report_jobs.may_still_see(request.user, row):
+    if row.content is None or not report_files.may_still_see(request.user, row):
         raise Http404
-    name, kind = report_jobs.download_name(row)
+    name, kind = report_files.download_name(row)
     return _download_response(bytes(row.content), name, kind)
 
 
@@ -114,7 +114,7 @@ def _report_subject(request: HttpRequest, kind: str, pk: int, *, change: bool = 
         rows = Campaign.objects.for_user if change else Campaign.objects.visible_to
         return Subject(get_object_or_404(rows(request.user), pk=pk))
     view = get_object_or_404(SavedView.objects.for_user(request.user), pk=pk)
-    if queries.is_explored(view.query):
+    if comparisons.is_explored(view.query):
         raise Http404("A view of Explore has no report; save the comparison, which has one.")
     request.GET = reports.saved_query(request, view)  # type: ignore[assignment]  # as all that charts know
     return Subject(view)
@@ -123,7 +123,7 @@ def _report_subject(request: HttpRequest, kind: str, pk: int, *, change: bool = 
 def _render_report(
     request: HttpRequest,
     subject: Subject,
-    texts: dict[str, report_texts.PlaceText] | None = None,
+    texts: dict[str, report.PlaceText] | None = None,
     status: int = 200,
 ) -> HttpResponse:
     context = reports.member_context(request, subject)
@@ -138,12 +138,12 @@ def _render_report(
 
 
 def _files_context(request: HttpRequest, subject: Subject) -> dict[str, Any]:
-    rows = report_jobs.reports_of(request.user, subject)
+    rows = report_files.reports_of(request.user, subject)
     query = request.META.get("QUERY_STRING", "")
     return {
         "subject": subject,
         "asked_for": without_parameters(QueryDict(query), "numbers", "raw").urlencode(),
-        "made_reports": [(row, report_jobs.download_name(row)[0]) for row in rows],
+        "made_reports": [(row, report_files.download_name(row)[0]) for row in rows],
         "under_way": any(not row.is_ready for row in rows),
         "prints": bool(settings.CHROMIUM),
     }

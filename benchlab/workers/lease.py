@@ -37,7 +37,7 @@ class Lock(IntEnum):
     ATTEMPT = 0x626D
     # read for the plans of its drafts (previews.py)
     PLANNED_HOST = 0x626E
-    # the one that makes files of reports (benchlab/sharing/report_jobs.py)
+    # the one that makes files of reports (benchlab/sharing/report_files.py)
     CHROMIUM = 0x626F
     # of a campaign, being looked at (benchlab/verdicts/set_ups.py)
     SET_UPS = 0x6270

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import expect
 
 from benchlab.runs.models import Artifact, Attempt
-from benchlab.sharing import report_jobs
+from benchlab.sharing import report_files
 from benchlab.sharing.models import SavedView
 from benchlab.workers import messages
 from tests.browser.axe import violations
@@ -120,7 +120,7 @@ def test_markdown_and_pdf_are_asked_for_and_fetched(
     person.press("PDF")
     made = person.page.locator("#made-reports")
     expect(made).to_contain_text("PDF: being made")
-    report_jobs.make_waiting_reports()
+    report_files.make_waiting_reports()
     for ending, begin in (("pdf", b"%PDF-"), ("zip", b"PK")):
         link = made.get_by_role("link", name=f"campaign-{campaign.pk}-report.{ending}")
         expect(link).to_be_visible()

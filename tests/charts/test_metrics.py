@@ -16,7 +16,7 @@ from benchlab.charts.line_analysis import Choice
 from benchlab.charts.queries import Group, Sample, shares_in_percent
 from benchlab.charts.tables import campaign_csv_lines, curve_points, metric_rows
 from benchlab.runs.models import Measurement
-from benchlab.sharing.queries import canonical
+from benchlab.sharing.comparisons import canonical
 from tests.charts import made
 from tests.charts.test_figures import ARTICLE, group
 

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from benchlab.sharing import discussion, queries, targets, text
+from benchlab.sharing import comparisons, discussion
 from benchlab.sharing.models import Comment, Kind, Note, SavedView, Star, Tag, Tagging
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
@@ -48,14 +48,14 @@ def rows(team):
 
 
 def test_text_is_escaped_and_only_plain_links_are_links():
-    told = text.html(
+    told = discussion.text_to_html(
         "a <b>\r\nhttp://x.example/?a=1&b=2. And (https://y.example/z)! ftp://no javascript:no"
     )
     assert "&lt;b&gt;<br>\n" in told
     assert '<a href="http://x.example/?a=1&amp;b=2" rel="nofollow noopener noreferrer">' in told
     assert 'href="https://y.example/z"' in told
     assert told.count("<a ") == 2
-    assert "https://</a>" not in text.html("https:// is no address")
+    assert "https://</a>" not in discussion.text_to_html("https:// is no address")
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -91,7 +91,7 @@ def test_every_noun_has_its_words(web, rows, kind):
     web.post(reverse("talk-tag", args=[kind, row.pk]), {"name": "  odd   one "})
     web.post(reverse("talk-note", args=[kind, row.pk]), {"text": "Keep in mind."})
     web.post(reverse("talk-star", args=[kind, row.pk]), {"on": "yes"})
-    page = web.get(targets.row_url(kind, row.pk)).content.decode()
+    page = web.get(discussion.row_url(kind, row.pk)).content.decode()
     for said in ("Look here.", "odd one", "Keep in mind.", "remove the star"):
         assert said in page
     assert str(row) in web.get("/").content.decode()
@@ -111,9 +111,9 @@ def test_lists_are_narrowed_by_tag(web, rows, team):
     for kind in ("host", "topology", "workload"):
         discussion.tag_row(rows[kind], "keep")
         found = web.get(reverse(f"{kind}-list"), {"tag": "keep"}).content.decode()
-        assert f'href="{targets.row_url(kind, rows[kind].pk)}"' in found
+        assert f'href="{discussion.row_url(kind, rows[kind].pk)}"' in found
         assert (
-            f'href="{targets.row_url(kind, rows[kind].pk)}"'
+            f'href="{discussion.row_url(kind, rows[kind].pk)}"'
             not in web.get(reverse(f"{kind}-list"), {"tag": "else"}).content.decode()
         )
 
@@ -195,7 +195,7 @@ def test_a_personal_view_is_nobody_elses(team, rows, web):
 
 def test_a_view_keeps_only_what_the_compare_page_knows(web, rows, other_user):
     pk = rows["campaign"].pk
-    kept = queries.canonical(
+    kept = comparisons.canonical(
         f"?host=3&campaign={pk}&next=//evil&metric=iops&campaign={pk}&moment=built"
     )
     assert kept == f"campaign={pk}&host=3&moment=built&metric=iops"

@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 
 from benchlab.campaigns.models import Campaign
 from benchlab.runs.models import StepLog
-from benchlab.sharing import chromium, report_jobs
+from benchlab.sharing import chromium, report_files
 from benchlab.sharing.models import MadeReport, SavedView
 from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
@@ -114,7 +114,7 @@ def tokens(text: str) -> list[Any]:
 def test_markdown_refers_to_what_is_in_the_archive(request, web, printer, about):
     subject = request.getfixturevalue(about)
     assert ask(web, subject, "markdown", numbers="1").status_code == 302
-    report_jobs.make_waiting_reports()
+    report_files.make_waiting_reports()
     answer = fetched(web)
     assert answer["Content-Type"] == "application/zip"
     files = files_of(answer)
@@ -146,7 +146,7 @@ def test_markdown_refers_to_what_is_in_the_archive(request, web, printer, about)
 
 def markdown_of(web, campaign) -> str:
     ask(web, campaign, "markdown")
-    report_jobs.make_waiting_reports()
+    report_files.make_waiting_reports()
     return files_of(fetched(web))["report.md"].decode()
 
 
@@ -187,7 +187,7 @@ def test_a_worker_without_chromium_says_what_is_missing(web, settings, campaign)
     settings.CHROMIUM = "/somewhere/chromium"
     ask(web, campaign, "pdf")
     settings.CHROMIUM = ""
-    report_jobs.make_waiting_reports()
+    report_files.make_waiting_reports()
     row = MadeReport.objects.get()
     assert "apt install chromium" in row.trouble and row.is_ready and not row.page
     page = web.get(reverse("campaign-report", args=[campaign.pk])).content.decode()
@@ -200,7 +200,7 @@ def test_a_pdf_has_title_answers_first_pages_and_where_it_is_from(web, printer, 
     ask(web, campaign, "pdf")
     page = web.get(reverse("campaign-report", args=[campaign.pk])).content.decode()
     assert "PDF: being made" in page and 'hx-trigger="every 2s"' in page
-    report_jobs.make_waiting_reports()
+    report_files.make_waiting_reports()
     part = web.get(reverse("campaign-report-made", args=[campaign.pk])).content.decode()
     assert f"campaign-{campaign.pk}-report.pdf" in part and "hx-trigger" not in part
     answer = fetched(web)
@@ -258,7 +258,7 @@ def test_a_page_that_never_ends_is_given_up(printer, monkeypatch):
 def test_a_program_that_is_no_chromium_is_told(web, settings, campaign):
     settings.CHROMIUM = "/bin/false"
     ask(web, campaign, "pdf")
-    report_jobs.make_waiting_reports()
+    report_files.make_waiting_reports()
     assert MadeReport.objects.get().trouble.startswith("Chromium ended")
 
 
@@ -271,10 +271,10 @@ def test_asking_twice_is_asking_once(web, nowhere, campaign, nudges):
 
 
 def test_nobody_queues_more_than_a_few(web, team, nowhere, campaign):
-    for number in range(report_jobs.MOST_WAITING + 1):
+    for number in range(report_files.MOST_WAITING + 1):
         other = made.campaign(team, f"No. {number}")
         answer = ask(web, other, "markdown")
-    assert MadeReport.objects.count() == report_jobs.MOST_WAITING
+    assert MadeReport.objects.count() == report_files.MOST_WAITING
     page = web.get(answer["Location"]).content.decode()
     assert "being made for you already" in page
 
@@ -291,7 +291,7 @@ def test_teams_take_turns(user, team, campaign):
     mine = [waits(campaign) for _ in range(3)]
     last = waits(theirs)
     order = []
-    while (row := report_jobs.next_in_turn()) is not None:
+    while (row := report_files.next_in_turn()) is not None:
         order.append(row.pk)
         MadeReport.objects.filter(pk=row.pk).update(made_at=timezone.now())
     assert order == [mine[0].pk, last.pk, mine[1].pk, mine[2].pk]
@@ -306,7 +306,7 @@ def test_only_who_asked_gets_it_and_only_while_they_see_it(
     web, team, user, nowhere, campaign, view
 ):
     ask(web, view, "markdown")
-    report_jobs.make_waiting_reports()
+    report_files.make_waiting_reports()
     assert fetched(web).status_code == 200
     assert fetched(member(team, "olga", Role.OWNER)).status_code == 404
     campaign.deleted_at = timezone.now()
@@ -320,13 +320,13 @@ def test_only_who_asked_gets_it_and_only_while_they_see_it(
 
 def test_a_dead_workers_report_is_made_again_and_not_for_ever(web, nowhere, campaign):
     ask(web, campaign, "markdown")
-    MadeReport.objects.update(tries=report_jobs.MOST_TRIES - 1)
-    report_jobs.make_waiting_reports()
+    MadeReport.objects.update(tries=report_files.MOST_TRIES - 1)
+    report_files.make_waiting_reports()
     assert MadeReport.objects.get().content
     MadeReport.objects.all().delete()
     ask(web, campaign, "markdown")
-    MadeReport.objects.update(tries=report_jobs.MOST_TRIES)
-    report_jobs.make_waiting_reports()
+    MadeReport.objects.update(tries=report_files.MOST_TRIES)
+    report_files.make_waiting_reports()
     assert "crashed 3 times" in MadeReport.objects.get().trouble
 
 
@@ -334,13 +334,13 @@ def test_the_sweep_sends_what_was_lost_and_forgets_after_a_day(web, nowhere, cam
     sent: list[Any] = []
     monkeypatch.setattr(messages, "send", lambda *told: sent.append(told))
     ask(web, campaign, "markdown")
-    report_jobs.sweep_reports()
+    report_files.sweep_reports()
     assert sent == []
     MadeReport.objects.update(asked_at=timezone.now() - timedelta(seconds=20))
-    report_jobs.sweep_reports()
-    assert sent == [(report_jobs.MAKE, MadeReport.objects.get().pk)]
+    report_files.sweep_reports()
+    assert sent == [(report_files.MAKE, MadeReport.objects.get().pk)]
     MadeReport.objects.update(asked_at=timezone.now() - timedelta(hours=25))
-    report_jobs.sweep_reports()
+    report_files.sweep_reports()
     assert not MadeReport.objects.exists()
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from benchlab.campaigns.models import Campaign
 from benchlab.runs.models import Artifact, Attempt
 from benchlab.sharing import raw_data
-from benchlab.sharing.archive_paths import ArchivePaths, safe_path
+from benchlab.sharing.raw_data import ArchivePaths, safe_path
 from tests.charts import made
 
 HOSTILE = (

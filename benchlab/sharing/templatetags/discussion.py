@@ -11,12 +11,12 @@ from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef
 from django.http import HttpRequest
 
-from benchlab.sharing import queries, targets, text
+from benchlab.sharing import comparisons, discussion
 from benchlab.sharing.models import Comment, Kind, Note, SavedView, Share, Star, Tag, Tagging
 from benchlab.web.lists import PAGE_PARAMETERS, without_parameters
 
 register = template.Library()
-register.filter("plain_text", text.html)
+register.filter("plain_text", discussion.text_to_html)
 STARRED = 12
 
 
@@ -34,7 +34,7 @@ def _base_context(context: Mapping[str, Any]) -> dict[str, Any]:
 def talk_actions(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
     """Show star, report and share in the title row. Rows of the reference library may be starred, too."""
     base = _base_context(context)
-    kind = targets.row_kind(row)
+    kind = discussion.row_kind(row)
     stars = Star.objects.for_user(base["user"]).filter(kind=kind, object_id=row.pk)
     return base | {
         "kind": kind.value,
@@ -48,7 +48,7 @@ def talk_actions(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
 def talk(context: Mapping[str, Any], row: Any) -> dict[str, Any]:
     """Show the discussion; nothing for the reference library's rows, which no team could discuss."""
     base = _base_context(context)
-    kind, team = targets.row_kind(row), targets.row_team(row)
+    kind, team = discussion.row_kind(row), discussion.row_team(row)
     if team.library:
         return base | {"library": True}
     about = {"kind": kind, "object_id": row.pk}
@@ -69,9 +69,9 @@ def starred(context: Mapping[str, Any]) -> dict[str, Any]:
     """Show the person's stars on rows that they still see and that are not archived."""
     user = context["request"].user
     stars = [(star.kind, star.object_id) for star in Star.objects.for_user(user)[:STARRED]]
-    names = targets.current_names(user, stars)
+    names = discussion.current_names(user, stars)
     rows = [
-        (Kind(kind).label, names[kind, pk], targets.row_url(kind, pk))
+        (Kind(kind).label, names[kind, pk], discussion.row_url(kind, pk))
         for kind, pk in stars
         if (kind, pk) in names
     ]
@@ -83,7 +83,9 @@ def saved_views(context: Mapping[str, Any]) -> dict[str, Any]:
     """Show the saved views of Explore and the compare page."""
     base = _base_context(context)
     views = SavedView.objects.for_user(base["user"]).select_related("team")
-    rows = [(row, queries.view_url(row.query), queries.is_explored(row.query)) for row in views]
+    rows = [
+        (row, comparisons.view_url(row.query), comparisons.is_explored(row.query)) for row in views
+    ]
     return base | {"rows": rows}
 
 
@@ -92,13 +94,13 @@ def save_view(context: Mapping[str, Any], page: str = "compare") -> dict[str, An
     """Show the form that saves the current view, in the title row of Explore and the compare page."""
     base = _base_context(context)
     try:
-        query = queries.canonical(base["request"].GET.urlencode())
+        query = comparisons.canonical(base["request"].GET.urlencode())
     except ValidationError:
         query = ""
-    if query and page == "explore" and not queries.is_explored(query):
+    if query and page == "explore" and not comparisons.is_explored(query):
         # the first axis in any case, and it decides where the view opens
         query += "&x=outstanding"
-    explored = queries.is_explored(query)
+    explored = comparisons.is_explored(query)
     return base | {"query": query, "explored": explored, "kinds": Share.Kind}
 
 

@@ -1,21 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison's query in its stored form: only what Explore and the compare page know, in a fixed order."""
+"""Comparisons: their query in its stored form, and saved views, which are comparisons under a name.
+
+A canonical query has only what Explore and the compare page know, in a fixed order.
+"""
 
 from __future__ import annotations
 
 from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
-from django.http import QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
 
+from benchlab.audit import request_notes
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params
 from benchlab.charts.explore import query as wish
 from benchlab.sharing.discussion import SPACES, may_delete
 from benchlab.sharing.models import MOST_QUERY, SavedView
 from benchlab.team.models import Team
+from benchlab.team.services import owning_team, requesting_user
+from benchlab.web import lists
 from benchlab.web.texts import clean_text
 
 Person = AbstractBaseUser | AnonymousUser
@@ -87,3 +96,50 @@ def save_view(
         defaults={"query": query, "for_team": for_team},
     )
     return view
+
+
+# By the word that the list's address has for each column.
+COLUMNS = {
+    "name": lists.name_column(),
+    "team": lists.name_column("Team", "team__name"),
+    "who": lists.sort_column("Who sees it", "for_team"),
+    "saved": lists.sort_column("Saved (UTC)", "created_at"),
+    "actions": lists.SortColumn("Actions"),
+}
+FINDS = ("name", "team__name", "by__username")
+
+
+@require_GET
+def view_list(request: HttpRequest) -> HttpResponse:
+    views = SavedView.objects.for_user(request.user).select_related("by", "team")
+    listed = lists.filter_rows(request, views, COLUMNS, FINDS)
+    rows = [(row, view_url(row.query), is_explored(row.query)) for row in listed.rows]
+    return render(request, "sharing/views.html", {"rows": rows, "listed": listed})
+
+
+@require_POST
+def view_save(request: HttpRequest) -> HttpResponse:
+    """`query` is Explore's or the compare page's; `whose`: "team" or "mine"."""
+    query = request.POST.get("query", "")
+    try:
+        query = canonical(query)
+        team = comparison_team(campaigns_of(request.user, query), owning_team(request.user))
+        view = save_view(
+            requesting_user(request),
+            team,
+            request.POST.get("name", ""),
+            query,
+            request.POST.get("whose") != "mine",
+        )
+        request_notes.note_subject(request, team.pk, f"view {view}")
+        messages.success(request, f"Saved as {view.name}.")
+    except ValidationError as error:
+        request_notes.mark_refused(request, error.messages[0])
+    return redirect(view_url(query) if query else "explore")
+
+
+@require_POST
+def view_delete(request: HttpRequest, pk: int) -> HttpResponse:
+    row = get_object_or_404(SavedView.objects.for_user(request.user), pk=pk)
+    delete_view(row, requesting_user(request))
+    return redirect("view-list")

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results that were read in a draft's files: as JSON until a person agrees, and as pages and API offer them.
+
+Series are counted only: they are read again from the text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from agents.contracts import Metric, Series, Unit
+from agents.drivers import registry
+from agents.readers import fio_log
+from agents.texts.parsed_result import ParsedResult, Reading
+from benchlab.campaigns import points
+from benchlab.campaigns.models import Campaign
+from benchlab.imports.models import Draft, DraftFile, Source
+
+# (DraftFile id, first line)
+Key = tuple[int, int]
+LOG_UNITS = {"us": "microseconds: fio before 3.0", "ns": "nanoseconds: fio 3.0 and later"}
+# whose readings are in memory as they are stored
+FILES_AT_ONCE = 20
+NAMING_OPTIONS = ("rw", "direction", "bs", "block_size", "rwmixread")
+MAX_WORKLOAD_NAME = 90
+# of ParsedResult
+RESULT_FIELDS = (
+    "kind",
+    "first",
+    "last",
+    "title",
+    "tool",
+    "version",
+    "command",
+    "outstanding",
+    "trouble",
+    "described",
+    "head",
+    "varies",
+    "needs",
+    "options",
+    "point",
+    "sweep",
+    "notes",
+)
+METRIC_FIELDS = ("name", "value", "unit", "labels", "note", "line")
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedResult:
+    """A result of a draft, as it is offered."""
+
+    file: DraftFile
+    parsed: ParsedResult
+    # what is stored of each
+    series: Sequence[Mapping[str, Any]]
+    # of fio's log that does not say it: what results beside it tell
+    log_unit: str = ""
+
+    @property
+    def result_key(self) -> Key:
+        return self.file.pk, self.parsed.first
+
+    @property
+    def watches(self) -> bool:
+        """It only watched: a result of its own only if it belongs to no other."""
+        return bool(self.series or self.parsed.needs) and not (
+            self.parsed.tool and self.parsed.metrics
+        )
+
+    @property
+    def needs_log_unit(self) -> bool:
+        """Must a person say what the text leaves open?"""
+        return bool(self.parsed.needs) and not self.log_unit
+
+    @property
+    def log_unit_words(self) -> str:
+        return LOG_UNITS.get(self.log_unit, "")
+
+    @property
+    def label(self) -> str:
+        reader = registry.all_readers().get(self.parsed.kind)
+        return reader.LABEL if reader else self.parsed.kind
+
+    @property
+    def workload_name(self) -> str:
+        """A name for what was done, from its kind and options; what is only described has one."""
+        parsed = self.parsed
+        if parsed.described:
+            return parsed.title[:MAX_WORKLOAD_NAME]
+        options = {
+            name: parsed.options[name] for name in NAMING_OPTIONS if parsed.options.get(name)
+        }
+        words = [parsed.tool or parsed.kind, *(text for _, text in _option_texts(options))]
+        # sweeps over different things do not share a chart's axis
+        if parsed.varies:
+            words.append(f"over {parsed.varies.replace('_', ' ')}")
+        return " ".join(words)[:MAX_WORKLOAD_NAME]
+
+    @property
+    def option_texts(self) -> list[tuple[str, str]]:
+        return _option_texts(self.parsed.options)
+
+    @property
+    def sweep_texts(self) -> list[tuple[str, str]]:
+        return _option_texts(self.parsed.sweep)
+
+    @property
+    def point_texts(self) -> list[tuple[str, str]]:
+        return _option_texts(self.parsed.point)
+
+    @property
+    def sweep_points_text(self) -> str:
+        """Those of a sweep in one table."""
+        return ", ".join(
+            value for labels in self.parsed.sweep_points() for value in labels.values()
+        )
+
+
+def _option_texts(options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names and texts of the options."""
+    return [(name, _format_option(name, value)) for name, value in options.items()]
+
+
+def _format_option(name: str, value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_format_option(name, item) for item in value)
+    return points.format_value(name, value)
+
+
+def offered_results(draft: Draft) -> list[OfferedResult]:
+    """Everything found in it, in its order; also what is in trouble."""
+    files = draft.files.defer("content", "reading").in_bulk()
+    read = draft.files.filter(reading__isnull=False).order_by("position")
+    # What was read takes several times the memory of the figures in it, so no row keeps it.
+    rows = read.values_list("pk", "reading__found").iterator(chunk_size=FILES_AT_ONCE)
+    return _with_units(
+        [
+            OfferedResult(files[pk], from_json(stored), stored["series"])
+            for pk, rows_of_file in rows
+            if pk in files
+            for stored in rows_of_file or ()
+        ]
+    )
+
+
+def _with_units(results: Sequence[OfferedResult]) -> list[OfferedResult]:
+    """Each log with the unit that fio's results beside it tell, by their version."""
+    units: dict[str, set[str]] = {}
+    for result in results:
+        if result.parsed.kind == "fio" and (unit := fio_log.unit(result.parsed.version)):
+            units.setdefault(_folders(result.file.name)[0], set()).add(unit)
+    return [
+        replace(result, log_unit=_near(result.file.name, units)) if result.parsed.needs else result
+        for result in results
+    ]
+
+
+def _near(name: str, units_by_folder: Mapping[str, set[str]]) -> str:
+    """Unit of the results in the same folder, or else in the nearest one above; "" if they differ or there are none."""
+    units: set[str] = next(
+        (units_by_folder[folder] for folder in _folders(name) if folder in units_by_folder), set()
+    )
+    return next(iter(units)) if len(units) == 1 else ""
+
+
+def _folders(name: str) -> list[str]:
+    """Folders from the file's own up to its archive; "." alone for a file that came in none."""
+    folders = [str(folder) for folder in PurePosixPath(name).parents]
+    return folders[:-1] or folders
+
+
+def campaigns_by_hash(draft: Draft) -> dict[str, Campaign]:
+    """SHA-256 -> the team's campaign that has a file of the same content already."""
+    hashes = draft.files.filter(trouble="").values("sha256")
+    rows = Source.objects.not_deleted().filter(campaign__team=draft.team, sha256__in=hashes)
+    return {row.sha256: row.campaign for row in rows.select_related("campaign").order_by("pk")}
+
+
+def to_json(reading: Reading) -> dict[str, Any]:
+    return {
+        "found": [
+            {
+                **_fields_to_json(result, RESULT_FIELDS),
+                "metrics": [_fields_to_json(metric, METRIC_FIELDS) for metric in result.metrics],
+                "series": [_series_to_json(series) for series in result.series],
+            }
+            for result in reading.results
+        ],
+        "unread": [dataclasses.asdict(row) for row in reading.unread],
+    }
+
+
+def from_json(stored: Mapping[str, Any]) -> ParsedResult:
+    """Rebuild a result from an entry of "found"; without its series."""
+    fields = {name: stored[name] for name in RESULT_FIELDS if name in stored}
+    metrics = tuple(Metric(**{**row, "unit": Unit(row["unit"])}) for row in stored["metrics"])
+    return ParsedResult(**{**fields, "metrics": metrics, "notes": tuple(stored["notes"])})
+
+
+def _fields_to_json(row: ParsedResult | Metric, names: Sequence[str]) -> dict[str, Any]:
+    return {name: storable_value(getattr(row, name)) for name in names}
+
+
+def _series_to_json(series: Series) -> dict[str, Any]:
+    return {
+        "device": series.device,
+        "metric": series.metric,
+        "unit": str(series.unit),
+        "samples": len(series.values),
+        "seconds": storable_value(series.times[-1]) if series.times else 0,
+    }
+
+
+def storable_value(value: Any) -> Any:
+    """Value that PostgreSQL's JSON takes: a text may have come with a NUL or half a character from a JSON string."""
+    if isinstance(value, str):
+        # nearly all of them
+        if value.isascii() and "\0" not in value:
+            return value
+        return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {storable_value(str(key)): storable_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable_value(item) for item in value]
+    return value
