@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET, require_POST
 from benchlab.audit import request_notes
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params
-from benchlab.charts.explore import query as wish
+from benchlab.charts.explore import factors as explore
 from benchlab.sharing.discussion import SPACES, may_delete
 from benchlab.sharing.models import MOST_QUERY, SavedView
 from benchlab.team.models import Team
@@ -35,7 +35,7 @@ def canonical(query: str) -> str:
     try:
         params = QueryDict(query.removeprefix("?"))
         lines, metric = request_params.line_filter(params), request_params.requested_metric(params)
-        explored = wish.parse_explore_query(params).query_string()
+        explored = explore.parse_explore_query(params).query_string()
     except BadRequest as error:
         raise ValidationError(str(error)) from None
     except (ValueError, UnicodeError):
@@ -52,7 +52,7 @@ def canonical(query: str) -> str:
 
 def is_explored(query: str) -> bool:
     """True if a canonical query has axes, lines or filters, which Explore shows and no guest's page."""
-    return wish.is_explore_query(QueryDict(query))
+    return explore.is_explore_query(QueryDict(query))
 
 
 def view_url(query: str) -> str:

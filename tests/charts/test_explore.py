@@ -12,7 +12,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign
-from benchlab.charts.explore import lines, query
+from benchlab.charts.explore import factors, lines
 from benchlab.imports import reference_library
 from benchlab.imports.reference_library import articles
 from benchlab.runs.models import Measurement
@@ -46,14 +46,14 @@ def test_a_wrong_word_is_refused_by_name(web, query, says):
 
 def test_an_address_is_kept_in_one_order():
     asked = "hide=bbbbbbbbbb&y=iops&x=outstanding&logx=0&logx=1&hide=aaaaaaaaaa&where=oio%20%20<=%204&junk=1&ratio=1"
-    found = query.parse_explore_query(QueryDict(asked))
+    found = factors.parse_explore_query(QueryDict(asked))
     kept = found.query_string()
     assert kept == (
         "x=outstanding&y=iops&where=oio+%3C%3D+4&logx=1&logy=0&ratio=1&hide=aaaaaaaaaa&hide=bbbbbbbbbb"
     )
-    assert query.parse_explore_query(QueryDict(kept)) == found
-    assert query.is_explore_query(QueryDict(kept))
-    assert not query.is_explore_query(QueryDict("campaign=1&stage=built"))
+    assert factors.parse_explore_query(QueryDict(kept)) == found
+    assert factors.is_explore_query(QueryDict(kept))
+    assert not factors.is_explore_query(QueryDict("campaign=1&stage=built"))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from django.http import QueryDict
 from django.urls import reverse
 
-from benchlab.charts.explore import query
+from benchlab.charts.explore import factors
 from benchlab.runs.models import Measurement
 from tests.charts import made
 from tests.charts.test_explore import SIX_DIGITS, opened, stored
@@ -137,7 +137,7 @@ def test_it_is_kept_in_a_saved_view(opened, web, lab):
     kept = unescape(re.search(r'name="query" value="([^"]*)"', opened(SPLIT).text)[1])
     assert (
         kept.endswith(SPLIT)
-        and query.parse_explore_query(QueryDict(kept)).axes["beside"] == "lat.mean"
+        and factors.parse_explore_query(QueryDict(kept)).axes["beside"] == "lat.mean"
     )
 
 

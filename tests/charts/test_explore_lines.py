@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from benchlab.charts.explore import draw, exploration, lines, query
+from benchlab.charts.explore import draw, exploration, factors, lines
 from benchlab.charts.explore.exploration import ExploreChart
-from benchlab.charts.explore.query import Axes
+from benchlab.charts.explore.factors import Axes
 from benchlab.charts.palette import COLOURS
 from benchlab.charts.queries import Group, Sample
 
@@ -154,7 +154,7 @@ def test_a_heading_of_small_multiples_has_two_lines_and_is_told_whole(count, sho
     """They were cut at 32 letters, so that layouts that differ at the end of their names were all called the same."""
     found, _ = many(count)
     found[0] = replace(found[0], label=LONG)
-    axes = Axes("outstanding", "iops", "topology", "host", "", query.EACH)
+    axes = Axes("outstanding", "iops", "topology", "host", "", factors.EACH)
     heading, other, *_ = draw.build_explore_figure(chart(found, axes))["layout"]["annotations"]
     assert heading["text"] == f"<b>{'<br>'.join(shown)}</b>" and heading["hovertext"] == LONG
     assert other["text"] == f"<b>{found[1].label}</b>"
@@ -167,14 +167,14 @@ def test_few_lines_of_one_panel_have_their_names_at_their_ends():
         named = [one["name"] for one in figure["layout"]["annotations"]]
         assert named == [f"end: {line.id}" for line in found[:shown]]
     found, _ = many(3)
-    axes = Axes("outstanding", "iops", "topology", "host", "", query.EACH)
+    axes = Axes("outstanding", "iops", "topology", "host", "", factors.EACH)
     headings = draw.build_explore_figure(chart(found, axes))["layout"]["annotations"]
     assert not any("name" in one for one in headings)
 
 
 def test_headings_on_two_lines_have_room():
     found, _ = many(9)
-    axes = Axes("outstanding", "iops", "topology", "host", "", query.EACH)
+    axes = Axes("outstanding", "iops", "topology", "host", "", factors.EACH)
     short = draw.build_explore_figure(chart(found, axes))["layout"]
     found[0] = replace(found[0], label=LONG)
     long = draw.build_explore_figure(chart(found, axes))["layout"]
@@ -184,7 +184,7 @@ def test_headings_on_two_lines_have_room():
 
 def test_small_multiples_share_one_scale_and_a_grey_crowd():
     found, _ = many(50)
-    axes = Axes("outstanding", "iops", "topology", "host", "", query.EACH)
+    axes = Axes("outstanding", "iops", "topology", "host", "", factors.EACH)
     figure = draw.build_explore_figure(chart(found, axes))
     layout = figure["layout"]
     panels = [name for name in layout if name.startswith("xaxis")]

@@ -16,9 +16,8 @@ from benchlab.analysis.formats import ratio_sign, ratio_tick
 from benchlab.charts import figure
 from benchlab.charts.explore import factors
 from benchlab.charts.explore.exploration import ExploreChart
-from benchlab.charts.explore.factors import Level
+from benchlab.charts.explore.factors import EACH, Level
 from benchlab.charts.explore.lines import Line, Point, Quantity
-from benchlab.charts.explore.query import EACH
 from benchlab.charts.figure import Axis, Chart, Figure, Subplot, Trace, axes_of, axis_name
 from benchlab.charts.palette import COLOURS, HEAT_SCALE, rgba
 from benchlab.web.units import short_si, si

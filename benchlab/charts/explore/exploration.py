@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from benchlab.charts.explore import factors, lines
-from benchlab.charts.explore.factors import Level
+from benchlab.charts.explore.factors import BESIDE, Axes, ExploreQuery, Level
 from benchlab.charts.explore.lines import Line, Point, Quantity, point_factors
-from benchlab.charts.explore.query import BESIDE, Axes, ExploreQuery
 from benchlab.charts.palette import Place, Style, assign_styles, rank_values
 from benchlab.charts.queries import (
     Group,

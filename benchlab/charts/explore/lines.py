@@ -20,8 +20,7 @@ from benchlab.analysis.formats import shown_unit
 from benchlab.charts import metric_naming
 from benchlab.charts.explore import factors
 from benchlab.charts.explore.factors import PERCENTILE as RANK
-from benchlab.charts.explore.factors import Level
-from benchlab.charts.explore.query import Axes
+from benchlab.charts.explore.factors import Axes, Level
 from benchlab.charts.line_analysis import Choice
 from benchlab.charts.queries import OPERATION_PREFIXES, OUTSTANDING, Group, Sample
 from benchlab.results.columns import PARAM
