@@ -1,30 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Block devices, put together from /sys, `lsblk -P`, udev and `wipefs -p`. Pure."""
+"""Block devices, put together from /sys, `lsblk -P`, udev and `wipefs -p`, and from what their both ends hold. Pure.
+
+`wipefs` names what its version of libblkid knows: 2.23 knows neither bcache nor Ceph, and no version knows Windows'
+dynamic disks. So the first 12 KiB and the last 32 KiB of each device are read too, and agents/facts/magic.py looks at
+them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from agents.facts import device_ends, identifiers, link, magic, sysfs
+from agents.facts import identifiers, magic, sysfs
 from agents.facts.identifiers import meaningful_serial
+from agents.facts.kernel_openers import OpenedPaths
 from agents.facts.model import BlockDevice, Signature
-from agents.facts.opened_paths import OpenedPaths
-from agents.facts.sections import Section, bad_facts, decode_hex_escapes, decode_text
+from agents.facts.sections import EMPTY, Section, bad_facts, decode_hex_escapes, decode_text
 
-QUEUE_ATTRIBUTES = {
-    f"queue/{name}"
-    for name in (
-        "scheduler",
-        "read_ahead_kb",
-        "nr_requests",
-        "nomerges",
-        "rq_affinity",
-        "write_cache",
-    )
-}
-EMPTY_SECTION = Section("", 0, b"", "")
+QUEUE_ATTRIBUTES = {f"queue/{name}" for name in sysfs.QUEUE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +32,14 @@ class BlockReading:
     labels: Mapping[str, str]
 
 
-def parse_block_devices(sections: Mapping[str, Section], opened: OpenedPaths) -> BlockReading:
+def parse_block_devices(
+    sections: Mapping[str, Section],
+    attributes: Mapping[str, Mapping[str, str]],
+    opened: OpenedPaths,
+) -> BlockReading:
     """Every device with a node and a size. Raises AgentError BAD_FACTS naming section and line."""
-    attributes = sysfs.parse_attributes(sections["files"])
-    attributes.pop("", None)
     tree = sysfs.parse_tree(sections["tree"])
-    rows = {row["KNAME"]: row for row in sysfs.parse_lsblk(sections.get("lsblk", EMPTY_SECTION))}
+    rows = {row["KNAME"]: row for row in sysfs.parse_lsblk(sections.get("lsblk", EMPTY))}
     _link_loop_devices(attributes, tree, opened)
     names = {values.get("dev", ""): name for name, values in attributes.items()}
     links = sysfs.parse_udev_links(sections["picked"], names)
@@ -66,19 +63,17 @@ def parse_block_devices(sections: Mapping[str, Section], opened: OpenedPaths) ->
         if not _has_unread_copies(name, sections)
     }
     if "heads" in sections:
-        beginnings = device_ends.parse_device_ends(sections["heads"], devices_found)
+        beginnings = parse_device_ends(sections["heads"], devices_found)
         # The script looks at no RAM disk: Linux makes sixteen, and reading one takes memory for it.
         nodes = {d.name for d in devices_found if d.size and not d.name.startswith("ram")}
         unread = nodes - beginnings.keys()
         endings: dict[str, bytes] = {}
         if "tails" in sections:
-            endings = device_ends.parse_device_ends(
-                sections["tails"], devices_found, device_ends.TAIL
-            )
+            endings = parse_device_ends(sections["tails"], devices_found, TAIL)
             # A disc's last sectors may not be readable at all.
             unread |= {n for n in nodes if not n.startswith("sr")} - endings.keys()
         sizes = {d.name: d.size for d in devices_found}
-        looked = device_ends.with_unlisted_traces(looked, beginnings, endings, sizes, unread)
+        looked = with_unlisted_traces(looked, beginnings, endings, sizes, unread)
         split = {parent for d in devices_found if d.type == "part" for parent in d.parents}
         for name in looked.keys() & endings.keys() - split:
             tables = {s.offset for s in looked[name] if s.type == "gpt"}
@@ -139,7 +134,7 @@ def _block_device(
         serial=_serial(row, sys) if whole else "",
         wwn=_wwn(row.get("WWN") or sys.get("wwid") or sys.get("device/wwid", "")) if whole else "",
         transport=row.get("TRAN", ""),
-        link_bandwidth=link.link_bandwidth(sys),
+        link_bandwidth=sysfs.link_bandwidth(sys),
         rotational={"0": False, "1": True}.get(rotational or ""),
         read_only=sys.get("ro", row.get("RO", "0")) != "0",
         removable=sys.get("removable", row.get("RM", "0")) == "1",
@@ -220,13 +215,13 @@ def _with_device_counts(
     """The signatures of a device, a btrfs with its number of devices; without one, by a copy of its superblock."""
     if not any(signature.type == "btrfs" for signature in listed):
         return (*listed, *_btrfs_copies(name, sections))
-    devices = magic.btrfs_devices(_parse_octets(sections.get(f"btrfs {name}", EMPTY_SECTION)))
+    devices = magic.btrfs_devices(_parse_octets(sections.get(f"btrfs {name}", EMPTY)))
     return tuple(replace(s, devices=devices) if s.type == "btrfs" else s for s in listed)
 
 
 def _btrfs_copies(name: str, sections: Mapping[str, Section]) -> Iterator[Signature]:
     for section, at in magic.BTRFS_COPIES.items():
-        copy = magic.btrfs_copy(at, sections.get(f"{section} {name}", EMPTY_SECTION).stdout)
+        copy = magic.btrfs_copy(at, sections.get(f"{section} {name}", EMPTY).stdout)
         if copy is not None:
             yield copy
             return
@@ -265,3 +260,69 @@ def parse_wipefs(section: Section) -> list[tuple[str, Signature]]:
         )
         rows.append((decode_text(match[1] or b""), signature))
     return rows
+
+
+# bytes of each device, as hostside/facts.sh asks for; 32 entries of a GPT with sectors of 4 KiB
+HEAD = 12288
+# bytes of each device's end: the copy of a GPT in sectors of 4 KiB takes 20 KiB
+TAIL = 32768
+HEADING = re.compile(rb"\n?==> (/dev/[^\n]{1,255}) <==\n")
+
+
+def parse_device_ends(
+    section: Section, devices: Iterable[BlockDevice], most: int = HEAD
+) -> dict[str, bytes]:
+    """Kernel name -> the first or last `most` bytes of the device, of each of which that was read whole."""
+    nodes = {"/dev/" + d.name.replace("!", "/"): d for d in devices}
+    printed = _decompress(section.stdout, len(nodes) * (most + 512))
+    ends_by_name: dict[str, bytes] = {}
+    heading = HEADING.match(printed)
+    while heading is not None:
+        device = nodes.get(decode_text(heading[1]))
+        length = min(most, device.size) if device else 0
+        data = printed[heading.end() :][:length]
+        following = HEADING.match(printed, heading.end() + length)
+        ends = heading.end() + length == len(printed)
+        if device is not None and len(data) == length and (following or ends):
+            ends_by_name[device.name] = data
+        elif not ends:
+            # it could not be read, or not all of it: its neighbour is next
+            following = HEADING.search(printed, heading.end())
+        heading = following
+    return ends_by_name
+
+
+def _decompress(printed: bytes, limit: int) -> bytes:
+    """Return at most `limit` bytes, decompressed if the host packed them with gzip; b"" if the archive is damaged."""
+    if not printed.startswith(b"\x1f\x8b"):
+        return printed[:limit]
+    try:
+        return zlib.decompressobj(wbits=31).decompress(printed, limit)
+    except zlib.error:
+        return b""
+
+
+def with_unlisted_traces(
+    listed: Mapping[str, tuple[Signature, ...]],
+    heads: Mapping[str, bytes],
+    tails: Mapping[str, bytes],
+    sizes: Mapping[str, int],
+    unread: Collection[str],
+) -> dict[str, tuple[Signature, ...]]:
+    """Signatures by kernel name, with traces that `wipefs` did not list; without the devices that were not read."""
+    return {
+        name: _with_traces(signatures, heads.get(name, b""), tails.get(name, b""), sizes[name])
+        for name, signatures in listed.items()
+        if name not in unread
+    }
+
+
+def _with_traces(
+    signatures: tuple[Signature, ...], head: bytes, tail: bytes, size: int
+) -> tuple[Signature, ...]:
+    types = {signature.type for signature in signatures}
+    counted = tuple(
+        replace(s, devices=magic.count_devices(s.type, head) or s.devices) for s in signatures
+    )
+    traces = magic.membership_traces(head, tail, size)
+    return (*counted, *(trace for trace in traces if trace.type not in types))

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
 from agents.contracts import Need
-from agents.facts import freebsd_disks, geom, zfs
-from agents.facts.model import HostFacts, Machine, Mount
+from agents.facts import geom, magic, volumes
+from agents.facts.geom import Consumer, Mesh, Provider
+from agents.facts.identifiers import collect_identifiers, meaningful_serial
+from agents.facts.model import BlockDevice, HostFacts, Machine, Mount, Signature, Zpool
 from agents.facts.sections import (
     Section,
     bad_facts,
@@ -18,8 +21,10 @@ from agents.facts.sections import (
     decode_text,
     parse_tool_versions,
     split_sections,
+    succeeded,
     version_commands,
 )
+from agents.facts.volumes import missing_device_message
 
 HOSTSIDE = files("agents.hostside")
 SCRIPT = "".join(
@@ -42,12 +47,12 @@ def parse_freebsd_facts(output: bytes) -> HostFacts:
         if name not in sections:
             raise bad_facts(f"the reading has no section {name!r}")
     mesh = geom.parse_geom(sections["geom"])
-    root = decode_text(sections["uid"].stdout).strip() == "0"
+    root = sections["uid"].text == "0"
     mounted, swapped = parse_mounts(sections["mounts"]), parse_swaps(sections["swaps"])
-    pools = parse_pool_devices(sections["zpool"]) if _has_output(sections, "zpool") else []
-    users = freebsd_disks.device_users(mesh, mounted, swapped, pools)
-    devices = freebsd_disks.block_devices(mesh, users.members)
-    looked = freebsd_disks.device_signatures(mesh, sections)
+    pools = volumes.parse_status(succeeded(sections, "zpool"))
+    users = device_users(mesh, mounted, swapped, pools)
+    devices = block_devices(mesh, users.members)
+    looked = device_signatures(mesh, sections)
     unknown = [*users.unknown, *_failures(sections), *([] if root else [NO_ROOT])]
     return HostFacts(
         **_parse_machine(sections),
@@ -66,19 +71,12 @@ def parse_freebsd_facts(output: bytes) -> HostFacts:
         mounts=tuple(mounted),
         swaps=tuple(swapped),
         zpool_members=tuple(sorted(n for n, o in users.members.items() if o.startswith("zpool "))),
-        zpools=zfs.with_properties(
-            zfs.parse_status(sections["zpool"]) if _has_output(sections, "zpool") else (),
-            sections.get("zpool_get"),
-        ),
-        datasets=zfs.parse_datasets(sections.get("zfs_get")),
+        zpools=volumes.with_properties(pools, succeeded(sections, "zpool_get")),
+        datasets=volumes.parse_datasets(succeeded(sections, "zfs_get")),
         members=users.members,
         tools=parse_tool_versions(sections),
         unknown=tuple(unknown),
     )
-
-
-def _has_output(sections: Mapping[str, Section], name: str) -> bool:
-    return name in sections and sections[name].exit_code == 0
 
 
 def _failures(sections: Mapping[str, Section]) -> list[str]:
@@ -120,7 +118,7 @@ def _boot_id(sections: Mapping[str, Section], sysctls: Mapping[str, str]) -> str
         match := re.search(r"0x([0-9a-f]{32})", decode_text(sections["boot_id"].stdout))
     ) is not None:
         return match[1]
-    booted = decode_text(sections["booted"].stdout).strip()
+    booted = sections["booted"].text
     if booted.isdigit():
         return f"dmesg-{booted}"
     since = re.search(r"sec = (\d+)", sysctls.get("kern.boottime", ""))
@@ -132,10 +130,8 @@ def _boot_id(sections: Mapping[str, Section], sysctls: Mapping[str, str]) -> str
 def parse_mounts(section: Section) -> list[Mount]:
     r"""`mount -p`: source, target, type, options, two numbers. White space in names comes as \040, or (older) raw."""
     mounts = []
-    for number, line in section.numbered_lines():
-        match = re.fullmatch(rb"(\S+)\s+(/.*?)\s+([\w.-]+)\s+(\S+)\s+\d+\s+\d+", line.strip())
-        if match is None:
-            raise section.error_at(number, line, "not a line of mount -p")
+    pattern = rb"(\S+)\s+(/.*?)\s+([\w.-]+)\s+(\S+)\s+\d+\s+\d+"
+    for match in section.matches(pattern, "not a line of mount -p"):
         source, target, kind, options = match.groups()
         mounts.append(
             Mount(
@@ -150,37 +146,203 @@ def parse_mounts(section: Section) -> list[Mount]:
 
 def parse_swaps(section: Section) -> list[str]:
     """`swapinfo -k`: a heading, then path, three numbers, percent."""
-    paths = []
-    for number, line in section.numbered_lines():
-        if line.startswith((b"Device ", b"Total ")):
+    pattern = rb"(/dev/.+?)\s+\d+\s+\d+\s+\d+\s+\d+%"
+    matches = section.matches(pattern, "not a line of swapinfo", (b"Device ", b"Total "))
+    return [decode_text(match[1]) for match in matches]
+
+
+TYPES = {"DISK": "disk", "PART": "part", "MD": "loop", "MULTIPATH": "mpath", "ZFS::ZVOL": "zvol"}
+SCHEMES = {
+    "GPT": "gpt",
+    "MBR": "dos",
+    "EBR": "dos",
+    "BSD": "bsd",
+    "BSD64": "bsd",
+    "APM": "mac",
+    "VTOC8": "sun",
+    "LDM": "ldm",
+}
+FSTYP = {"cd9660": "iso9660", "ext2fs": "ext4", "msdosfs": "vfat", "zfs": "zfs_member"}
+# a stripe that is larger belongs to an array
+LARGEST_SECTOR = 16384
+
+
+@dataclass(slots=True)
+class DeviceUsers:
+    """Users of the devices, by device name."""
+
+    # as in HostFacts
+    members: dict[str, str] = field(default_factory=dict)
+    mounts: dict[str, list[str]] = field(default_factory=dict)
+    swap: set[str] = field(default_factory=set)
+    unknown: list[str] = field(default_factory=list)
+
+
+def device_users(
+    mesh: Mesh, mounts: Sequence[Mount], swaps: Sequence[str], pools: Sequence[Zpool]
+) -> DeviceUsers:
+    """Users that the tools report, and those in the kernel's own list of consumers."""
+    users = DeviceUsers()
+    for mount in mounts:
+        if (name := mesh.names.get(mount.source.removeprefix("/dev/"))) is not None:
+            users.mounts.setdefault(name, []).append(mount.target)
+    for path in swaps:
+        name = mesh.names.get(path.removeprefix("/dev/"))
+        if name is None:
+            users.unknown.append(f"swap on {path}, which is not a device of this host")
+        else:
+            users.swap.add(name)
+    for pool in pools:
+        for vdev in pool.vdevs:
+            path = vdev.path.removeprefix("/dev/")
+            if (name := mesh.names.get(path)) is not None:
+                users.members[name] = f"zpool {pool.name}"
+            elif not path.startswith("/"):
+                # else a file
+                users.unknown.append(missing_device_message(pool.name, path))
+    for consumer in mesh.consumers:
+        _add_consumer(consumer, users)
+    return users
+
+
+def _add_consumer(consumer: Consumer, users: DeviceUsers) -> None:
+    name = consumer.provider
+    match consumer.kind:
+        case "PART":
+            # its partitions stand on it
+            pass
+        case "DEV":
+            # a program has the node open; reading does no harm
+            if consumer.is_writer:
+                users.members.setdefault(name, "a program that has it open for writing")
+        case "SWAP":
+            users.swap.add(name)
+        case "VFS":
+            # "ffs.ada0p2"
+            users.mounts.setdefault(name, [f"by the kernel as {consumer.geom}"])
+        case "ZFS::VDEV":
+            if not users.members.get(name, "").startswith("zpool "):
+                users.unknown.append(f"ZFS uses {name}, which is not in any pool of zpool status")
+        case kind:
+            users.members[name] = f"{kind.lower()} {consumer.geom}"
+
+
+def block_devices(mesh: Mesh, members: Mapping[str, str]) -> list[BlockDevice]:
+    """Every provider with a size, without mounts, swap and signatures."""
+    providers = {name: p for name, p in mesh.providers.items() if p.size > 0}
+    below = {name: _lower_devices(p, members) for name, p in providers.items()}
+    links: dict[str, set[str]] = {}
+    for name, real in mesh.names.items():
+        if name != real:
+            links.setdefault(real, set()).add("/dev/" + name)
+    devices = []
+    for name, provider in sorted(providers.items()):
+        holders = tuple(sorted(other for other, under in below.items() if name in under))
+        devices.append(_block_device(provider, below[name], holders, links.get(name, set())))
+    return devices
+
+
+def _lower_devices(provider: Provider, members: Mapping[str, str]) -> tuple[str, ...]:
+    if provider.kind != "ZFS::ZVOL":
+        return tuple(sorted(provider.below))
+    pool = provider.name.removeprefix("zvol/").partition("/")[0]
+    return tuple(sorted(name for name, owner in members.items() if owner == f"zpool {pool}"))
+
+
+def _block_device(
+    provider: Provider, below: tuple[str, ...], holders: tuple[str, ...], links: set[str]
+) -> BlockDevice:
+    config, whole = provider.config, provider.kind == "DISK"
+    turns = config.get("rotationrate", "")
+    wwn = config.get("lunid", "")
+    # Its serial number is the controller's, which has other namespaces too.
+    namespace = wwn and provider.name.startswith(("nda", "nvd"))
+    names = (wwn, config.get("lunname", ""), "" if namespace else config.get("ident", ""))
+    optical = whole and re.fullmatch(r"a?cd\d+", provider.name) is not None
+    return BlockDevice(
+        name=provider.name,
+        path="/dev/" + provider.name,
+        type="rom" if optical else TYPES.get(provider.kind, provider.kind.lower()),
+        size=provider.size,
+        majmin="",
+        model=config.get("descr", "") if whole else "",
+        serial=meaningful_serial(config.get("ident", "")) if whole else "",
+        wwn=f"0x{wwn.lower()}" if whole and re.fullmatch("(?!0+$)[0-9a-fA-F]{16,32}", wwn) else "",
+        identifiers=collect_identifiers({}, {}, *names) if whole else (),
+        rotational=int(turns) > 0 if turns.isdigit() else None,
+        read_only=config.get("access") == "read-only",
+        logical_sector=provider.sector,
+        physical_sector=max(
+            provider.sector, provider.stripe if provider.stripe <= LARGEST_SECTOR else 0
+        ),
+        parents=below,
+        holders=holders,
+        links=tuple(sorted(links)),
+        label=config.get("label", "") if provider.kind == "PART" else "",
+        start=_parse_integer(config.get("offset", "")) if provider.kind == "PART" else 0,
+    )
+
+
+def _parse_integer(digits: str) -> int:
+    return int(digits) if digits.isdigit() and len(digits) < 20 else 0
+
+
+def device_signatures(
+    mesh: Mesh, sections: Mapping[str, Section]
+) -> dict[str, tuple[Signature, ...]]:
+    """Name -> what is on it; a device that cannot be called known is absent."""
+    by_name = {}
+    for name, provider in mesh.providers.items():
+        head, tail = (_unpack_bytes(sections.get(f"{end} {name}")) for end in ("head", "tail"))
+        end_size = min(provider.size, magic.END_BYTES)
+        if head is None or tail is None or not len(head) == len(tail) == end_size:
             continue
-        match = re.fullmatch(rb"(/dev/.+?)\s+\d+\s+\d+\s+\d+\s+\d+%", line.strip())
-        if match is None:
-            raise section.error_at(number, line, "not a line of swapinfo")
-        paths.append(decode_text(match[1]))
-    return paths
-
-
-GROUPS = re.compile(
-    r"(mirror|raidz\d?|draid[\w:]*|spare|replacing|indirect|hole|root)(-\d+)?|"
-    r"NAME|logs|cache|spares|special|dedup"
-)
-
-
-def parse_pool_devices(section: Section) -> list[tuple[str, str]]:
-    """Device (without /dev/) and pool of each vdev of `zpool status`; one that is missing says what it was."""
-    pool, inside, rows = "", False, []
-    for _, line in section.numbered_lines():
-        words = decode_text(line).split()
-        if not words:
+        copies = [sections.get(f"{copy} {name}") for copy in magic.BTRFS_COPIES]
+        if any(copy is not None and copy.exit_code for copy in copies):
             continue
-        if words[0] == "pool:":
-            pool, inside = " ".join(words[1:]), False
-        elif words[0] in ("config:", "errors:"):
-            inside = words[0] == "config:"
-        elif inside and words[0] != pool and not GROUPS.fullmatch(words[0]):
-            device = words[words.index("was") + 1] if "was" in words[:-1] else words[0]
-            # else a file
-            if device.startswith("/dev/") or not device.startswith("/"):
-                rows.append((device.removeprefix("/dev/"), pool))
-    return rows
+        listed = {s.type: s for s in magic.find_signatures(head, tail, provider.size)}
+        for copy, at in zip(copies, magic.BTRFS_COPIES.values(), strict=True):
+            if copy is not None and (btrfs := magic.btrfs_copy(at, copy.stdout)):
+                listed.setdefault("btrfs", btrfs)
+        if scheme := mesh.schemes.get(name):
+            kind = SCHEMES.get(scheme, scheme.lower())
+            if not (kind == "dos" and "PMBR" in listed):
+                listed.setdefault(kind, Signature(kind))
+        if not scheme:
+            every = range(provider.size)
+            for hidden in magic.hidden_partitions(head, tail, provider.size, every):
+                listed[hidden.type] = hidden
+        # Bytes that this table does not know may be something all the same: then fstyp has to look too.
+        if (head.strip(b"\0") or tail.strip(b"\0")) and not _add_fstyp_signature(
+            sections, name, listed
+        ):
+            continue
+        by_name[name] = tuple(listed.values())
+    return by_name
+
+
+def _add_fstyp_signature(
+    sections: Mapping[str, Section], name: str, listed: dict[str, Signature]
+) -> bool:
+    """Adds what fstyp finds: exit code 0 and a type, 1 and nothing. False: it could not look."""
+    section = sections.get(f"fstyp {name}")
+    if section is None or section.exit_code not in (0, 1):
+        return False
+    file_system = decode_text(section.stdout).strip()
+    if section.exit_code == 1:
+        return not file_system and "not recognized" in section.stderr
+    kind = FSTYP.get(file_system, file_system)
+    listed.setdefault(kind, Signature(kind))
+    return bool(file_system)
+
+
+def _unpack_bytes(section: Section | None) -> bytes | None:
+    if section is None or section.exit_code:
+        return None
+    try:
+        # No more than was asked for, however much the host packed into it.
+        packed = zlib.decompressobj(wbits=31)
+        content = packed.decompress(section.stdout, magic.END_BYTES + 1)
+    except zlib.error:
+        return None
+    return content if packed.eof else None

@@ -12,7 +12,7 @@ import re
 # see _geoms
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agents.facts.sections import Section, bad_facts
 
@@ -96,9 +96,15 @@ def parse_geom(section: Section) -> Mesh:
         if geom.kind != "LABEL" and _check_defined(ident, places)
     ]
     providers = {
-        p.name: _with_lower(
+        p.name: replace(
             p,
-            [by_id[places[i]].name for i, _ in below[ident].consumes if _check_defined(i, places)],
+            below=tuple(
+                dict.fromkeys(
+                    by_id[places[i]].name
+                    for i, _ in below[ident].consumes
+                    if _check_defined(i, places)
+                )
+            ),
         )
         for ident, p in by_id.items()
         if below[ident].kind != "LABEL"
@@ -116,20 +122,6 @@ def _check_defined(ident: str, places: Mapping[str, str]) -> bool:
     if ident not in places:
         raise bad_facts(f"geom: {ident} is referenced but not defined")
     return True
-
-
-def _with_lower(provider: Provider, below: list[str]) -> Provider:
-    return Provider(
-        provider.name,
-        provider.kind,
-        provider.geom,
-        provider.size,
-        provider.sector,
-        provider.stripe,
-        provider.config,
-        provider.aliases,
-        tuple(dict.fromkeys(below)),
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,21 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
 from agents.contracts import Shell
-from agents.facts import md, stacks, sysfs, tunables, zfs
+from agents.facts import stacks, sysfs, volumes
 from agents.facts.model import MdArray, Mount, Zpool
-from agents.facts.sections import Section, bad_facts, decode_text, run_facts_script, split_sections
+from agents.facts.sections import (
+    EMPTY,
+    Section,
+    bad_facts,
+    decode_text,
+    run_facts_script,
+    split_sections,
+    succeeded,
+    text_section,
+)
 
 HOSTSIDE = files("agents.hostside")
 SCRIPT = "".join(HOSTSIDE.joinpath(name).read_text() for name in ("sections.sh", "health.sh"))
-PROC = {"/proc/mdstat": "mdstat", "/proc/self/mountinfo": "mountinfo"}
 BOOT = "/proc/sys/kernel/random/boot_id"
 
 
@@ -110,12 +118,8 @@ def parse_health(output: bytes, pool: str = "") -> Health:
             raise bad_facts(f"the health check has no section {name!r}")
     values = sysfs.parse_attributes(sections["files"])
     rest = values.pop("", {})
-    proc = {
-        name: Section(name, 0, rest[path].encode(), "")
-        for path, name in PROC.items()
-        if path in rest
-    }
-    pools, sound, pool_message = _parse_pools(sections.get("zpool"), pool)
+    mountinfo = rest.get("/proc/self/mountinfo")
+    pools, sound, pool_message = _parse_pools(sections.get("zpool", EMPTY), pool)
     return Health(
         boot_id=rest.get(BOOT, ""),
         names=dict(_parse_names(sections["names"])),
@@ -123,19 +127,21 @@ def parse_health(output: bytes, pool: str = "") -> Health:
         holders={
             n: frozenset(names) for n, names in sysfs.parse_tree(sections["tree"]).holders.items()
         },
-        arrays=md.parse_mdstat(proc["mdstat"]) if "mdstat" in proc else (),
-        mapped=_mapping_status(sections.get("dmstatus")),
+        arrays=parse_mdstat_text(rest.get("/proc/mdstat", "")),
+        mapped=parse_dm_status(decode_text(succeeded(sections, "dmstatus").stdout)),
         pools=pools,
         sound=sound,
         pool_message=pool_message,
-        mounts=tuple(stacks.parse_mountinfo(proc["mountinfo"])) if "mountinfo" in proc else None,
-        counters=dict(_parse_btrfs_errors(sections.get("btrfs"))),
-        log=tuple(_parse_kernel_log(sections.get("log"))),
-        tables=_parse_tables(sections.get("dmsetup")),
-        pool_properties=zfs.settable_properties(sections.get("zpool_get")),
-        dataset_properties=zfs.settable_properties(sections.get("zfs_get")),
-        sysctls=tunables.sysctl_values(rest),
-        governors=tunables.cpu_governors(rest),
+        mounts=None
+        if mountinfo is None
+        else tuple(stacks.parse_mountinfo(text_section("mountinfo", mountinfo))),
+        counters=dict(_parse_btrfs_errors(succeeded(sections, "btrfs"))),
+        log=tuple(_parse_kernel_log(sections.get("log", EMPTY))),
+        tables=tuple(stacks.parse_dm_tables(succeeded(sections, "dmsetup"))),
+        pool_properties=volumes.settable_properties(succeeded(sections, "zpool_get")),
+        dataset_properties=volumes.settable_properties(succeeded(sections, "zfs_get")),
+        sysctls=sysfs.sysctl_values(rest),
+        governors=sysfs.cpu_governors(rest),
     )
 
 
@@ -145,12 +151,6 @@ def _parse_names(section: Section) -> Iterator[tuple[str, str]]:
         if not space:
             raise section.error_at(number, line, "not a node and its name")
         yield node, name
-
-
-def _mapping_status(section: Section | None) -> dict[str, tuple[str, ...]]:
-    return (
-        {} if section is None or section.exit_code else parse_dm_status(decode_text(section.stdout))
-    )
 
 
 def parse_dm_status(printed: str) -> dict[str, tuple[str, ...]]:
@@ -165,7 +165,7 @@ def parse_dm_status(printed: str) -> dict[str, tuple[str, ...]]:
 
 def parse_mdstat_text(printed: str) -> tuple[MdArray, ...]:
     """Arrays by the text of /proc/mdstat. Raises AgentError BAD_FACTS."""
-    return md.parse_mdstat(Section("mdstat", 0, printed.encode(), ""))
+    return volumes.parse_mdstat(text_section("mdstat", printed))
 
 
 def with_pool_state(health: Health, name: str, state: str) -> Health:
@@ -179,37 +179,29 @@ def with_pool_state(health: Health, name: str, state: str) -> Health:
     return replace(health, sound=health.sound - {name}, pools=pools)
 
 
-def _parse_tables(section: Section | None) -> tuple[str, ...]:
-    return () if section is None or section.exit_code else tuple(stacks.parse_dm_tables(section))
-
-
-def _parse_pools(
-    section: Section | None, pool: str
-) -> tuple[dict[str, Zpool], frozenset[str], str]:
+def _parse_pools(section: Section, pool: str) -> tuple[dict[str, Zpool], frozenset[str], str]:
     """Parse `zpool status -x`: one line for a healthy pool, else the whole status and a sentence on the fault."""
-    if section is None or section.exit_code:
-        return {}, frozenset(), section.failure if section else ""
+    if section.exit_code:
+        return {}, frozenset(), section.failure
     printed = decode_text(section.stdout)
     if f"pool '{pool}' is healthy" in printed:
         return {}, frozenset([pool]), ""
     match = re.search(r"^status: (.*(?:\n\t.*)*)", printed, re.M)
     message = " ".join(match[1].split()) if match else ""
-    return {row.name: row for row in zfs.parse_status(section)}, frozenset(), message
+    return {row.name: row for row in volumes.parse_status(section)}, frozenset(), message
 
 
-def _parse_btrfs_errors(section: Section | None) -> Iterator[tuple[str, int]]:
+def _parse_btrfs_errors(section: Section) -> Iterator[tuple[str, int]]:
     """[/dev/sdb].write_io_errs    0"""
-    if section is None or section.exit_code:
-        return
     for _, line in section.numbered_lines():
         match = re.fullmatch(r"\[(.+)\]\.(\w+)\s+(\d+)", decode_text(line).strip())
         if match and int(match[3]):
             yield f"{match[1]}: {match[2]}", int(match[3])
 
 
-def _parse_kernel_log(section: Section | None) -> Iterator[KernelError]:
+def _parse_kernel_log(section: Section) -> Iterator[KernelError]:
     """Lines "[  12.345678] text"; one without its time (of another system) cannot be placed."""
-    for _, line in section.numbered_lines() if section else ():
+    for _, line in section.numbered_lines():
         if match := re.match(
             r"(?:<\d+>)?\[\s*(\d+\.\d+)\](?:\[[^\]]*\])? ?(.*)", decode_text(line)
         ):

@@ -9,16 +9,19 @@ from dataclasses import replace
 from importlib.resources import files
 
 from agents.contracts import Need
-from agents.facts import bcache, block, kernel_openers, md, stacks, sysfs, tunables, zfs
+from agents.facts import block, kernel_openers, stacks, sysfs, volumes
 from agents.facts.graph import names_by_path, resolve_paths
-from agents.facts.model import BlockDevice, HostFacts, Machine, MdArray, Mount, Zpool
-from agents.facts.opened_paths import OpenedPaths
+from agents.facts.kernel_openers import OpenedPaths
+from agents.facts.model import BlockDevice, HostFacts, Machine, Mount, Zpool
 from agents.facts.sections import (
+    EMPTY,
     Section,
     bad_facts,
     decode_text,
     parse_tool_versions,
     split_sections,
+    succeeded,
+    text_section,
     version_commands,
 )
 
@@ -48,6 +51,7 @@ def facts_command(programs: Iterable[Need], nonce: str) -> tuple[str, ...]:
 MAX_READINGS = 4
 # Grep's exit codes: 1, no line fits; 2, a process was gone by then. Above them it did not run.
 GREP_FAILS = 2
+MOUNTINFO = "/proc/self/mountinfo"
 
 
 def read_consistent_facts(look: Callable[[], bytes]) -> HostFacts:
@@ -74,35 +78,43 @@ def parse_linux_facts(output: bytes) -> HostFacts:
     for name in ("uid", "files", "picked", "tree"):
         if name not in sections:
             raise bad_facts(f"the reading has no section {name!r}")
-    sections |= _embedded_sections(sections["files"])
     attributes = sysfs.parse_attributes(sections["files"])
+    contents = attributes.pop("", {})
+    if MOUNTINFO not in contents:
+        raise bad_facts("the reading has no mountinfo")
     opened = OpenedPaths(sections)
-    blocks = block.parse_block_devices(sections, opened)
+    blocks = block.parse_block_devices(sections, attributes, opened)
     devices = {device.name: device for device in blocks.devices}
     owned = names_by_path(devices.values())
     names = resolve_paths(owned, devices)
     unknown = _failures(sections, devices)
-    mounts = stacks.parse_mountinfo(sections["mountinfo"])
-    swaps = stacks.parse_proc_swaps(sections["swaps"]) if "swaps" in sections else []
+    mounts = stacks.parse_mountinfo(text_section("mountinfo", contents[MOUNTINFO]))
+    swaps = stacks.parse_proc_swaps(text_section("swaps", contents.get("/proc/swaps", "")))
+    arrays = volumes.parse_mdstat(text_section("mdstat", contents.get("/proc/mdstat", "")))
     every_mount = mounts + _namespace_mounts(sections["picked"])
     used = _mount_points(every_mount, blocks.tree.btrfs, devices, owned, opened)
     writers = stacks.parse_openers(sections)
-    kernel = kernel_openers.parse_kernel_openers(sections, blocks.devices, opened)
-    tables = (
-        tuple(stacks.parse_dm_tables(sections["dmsetup"]))
-        if _has_output(sections, "dmsetup")
-        else ()
+    kernel = kernel_openers.parse_kernel_openers(
+        sections, attributes, contents, blocks.devices, opened
     )
+    tables = tuple(stacks.parse_dm_tables(succeeded(sections, "dmsetup")))
     unknown += [*kernel.unknown, *_unresolved_logs(every_mount, owned, opened)]
     unknown += stacks.unresolved_table_paths(tables, blocks.devices, owned)
     swapping = {names.get(path) for path in swaps}
     unknown += [f"swap on {p}, which is not a device of this host" for p in swaps if p not in names]
-    pools = zfs.parse_status(sections["zpool"]) if _has_output(sections, "zpool") else []
-    members, lost = _parse_members(sections, blocks, names, pools)
-    stacked, unplaced = zfs.place_zvols(devices.values(), members)
-    root = decode_text(sections["uid"].stdout).strip() == "0"
+    pools = volumes.parse_status(succeeded(sections, "zpool"))
+    physical_volumes = (
+        stacks.parse_pvs(succeeded(sections, "pvs"))
+        if "pvs" in sections
+        # the script asks LVM only where a name does not tell
+        else stacks.lvm_groups(blocks.devices)
+    )
+    owners, lost = _owners(blocks, physical_volumes, pools, names)
+    owners |= volumes.array_members(arrays, devices, names)
+    stacked, unplaced = volumes.place_zvols(devices.values(), owners)
+    root = sections["uid"].text == "0"
     return HostFacts(
-        **_parse_machine(sections),
+        **_parse_machine(sections, contents),
         root=root,
         sudo=root,
         devices=tuple(
@@ -118,51 +130,31 @@ def parse_linux_facts(output: bytes) -> HostFacts:
         mounts=tuple(mounts),
         swaps=tuple(swaps),
         dm_tables=tables,
-        dm_status=stacks.parse_mirror_status(sections.get("dmstatus")),
-        drivers=stacks.parse_block_drivers(
-            sysfs.parse_attributes(sections["files"]).get("", {}).get("/proc/devices", "")
-        ),
-        lvm_pvs=tuple(path for path, _ in _physical_volumes(sections, blocks)),
-        md_arrays=md.with_settings(_parse_arrays(sections), attributes),
-        bcache=bcache.parse_bcache_devices(attributes, blocks.tree.bcache, sections),
-        md_members=tuple(sorted(n for n, what in members.items() if what.startswith("md "))),
-        zpool_members=tuple(sorted(n for n, what in members.items() if what.startswith("zpool "))),
-        zpools=zfs.with_properties(pools, sections.get("zpool_get")),
-        datasets=zfs.parse_datasets(sections.get("zfs_get")),
-        zfs_module=_zfs_module(sections),
-        members=members,
+        dm_status=stacks.parse_mirror_status(succeeded(sections, "dmstatus")),
+        drivers=stacks.parse_block_drivers(contents.get("/proc/devices", "")),
+        lvm_pvs=tuple(path for path, _ in physical_volumes),
+        md_arrays=volumes.with_settings(arrays, attributes),
+        bcache=volumes.parse_bcache_devices(attributes, blocks.tree.bcache, sections),
+        md_members=tuple(sorted(n for n, what in owners.items() if what.startswith("md "))),
+        zpool_members=tuple(sorted(n for n, what in owners.items() if what.startswith("zpool "))),
+        zpools=volumes.with_properties(pools, succeeded(sections, "zpool_get")),
+        datasets=volumes.parse_datasets(succeeded(sections, "zfs_get")),
+        # of the loaded module, else of the one that modprobe would load
+        zfs_module=contents.get("/sys/module/zfs/version", "").strip()
+        or succeeded(sections, "modinfo").text,
+        members=owners,
         tools=parse_tool_versions(sections),
+        sysctls=sysfs.sysctl_values(contents),
+        governors=sysfs.cpu_governors(contents),
+        governor_choices=sysfs.governor_choices(contents),
+        scheduler_modules=sysfs.scheduler_modules(sections.get("schedulers", EMPTY)),
         unknown=tuple(unknown + lost + unplaced),
-        **tunables.parse_tunables(sections),
     )
-
-
-EMBEDDED_FILES = {
-    "/proc/self/mountinfo": "mountinfo",
-    "/proc/swaps": "swaps",
-    "/proc/mdstat": "mdstat",
-}
-
-
-def _embedded_sections(files: Section) -> dict[str, Section]:
-    """The files that have parsers of their own, as sections."""
-    contents = sysfs.parse_attributes(files).get("", {})
-    if "/proc/self/mountinfo" not in contents:
-        raise bad_facts("the reading has no mountinfo")
-    return {
-        name: Section(name, 0, contents[path].encode(), "")
-        for path, name in EMBEDDED_FILES.items()
-        if path in contents
-    }
-
-
-def _has_output(sections: Mapping[str, Section], name: str) -> bool:
-    return name in sections and sections[name].exit_code == 0
 
 
 def _failures(sections: Mapping[str, Section], devices: Mapping[str, BlockDevice]) -> list[str]:
     """Parts that could not be read and matter to the guard."""
-    if decode_text(sections["uid"].stdout).strip() != "0":
+    if sections["uid"].text != "0":
         return ["signatures, LVM and device-mapper tables: they need root (passwordless sudo)"]
     unknown = stacks.openers_failure(sections)
     # nobody knows what containers have mounted
@@ -236,53 +228,28 @@ def _unresolved_logs(
     return sorted(lost)
 
 
-def _parse_members(
-    sections: Mapping[str, Section],
+def _owners(
     blocks: block.BlockReading,
-    names: Mapping[str, str],
+    physical_volumes: Iterable[tuple[str, str]],
     pools: Iterable[Zpool],
+    names: Mapping[str, str],
 ) -> tuple[dict[str, str], list[str]]:
     """Kernel name -> what it belongs to, and paths that could not be resolved."""
-    owners: dict[str, str] = {
+    owners = {
         name: f"bcache {blocks.labels.get(name, '')}".strip() for name in sorted(blocks.tree.bcache)
     }
-    pooled, lost = zfs.pool_members(pools, names)
+    pooled, lost = volumes.pool_members(pools, names)
     owners |= pooled
-    for path, group in _physical_volumes(sections, blocks):
+    for path, group in physical_volumes:
+        volume = f"lvm {group}".strip()
         if (name := names.get(path)) is None:
-            lost.append(
-                f"lvm {group} has {path}, which is not a device of this host".replace("  ", " ")
-            )
+            lost.append(f"{volume} has {path}, which is not a device of this host")
         else:
-            owners[name] = f"lvm {group}".strip()
-    by_name = {device.name: device for device in blocks.devices}
-    return owners | md.array_members(_parse_arrays(sections), by_name, names), lost
+            owners[name] = volume
+    return owners, lost
 
 
-def _physical_volumes(
-    sections: Mapping[str, Section], blocks: block.BlockReading
-) -> list[tuple[str, str]]:
-    """Path and group of each physical volume, as LVM says; the script asks it only where a name does not tell."""
-    if "pvs" not in sections:
-        return stacks.lvm_groups(blocks.devices)
-    return stacks.parse_pvs(sections["pvs"]) if _has_output(sections, "pvs") else []
-
-
-def _parse_arrays(sections: Mapping[str, Section]) -> tuple[MdArray, ...]:
-    return md.parse_mdstat(sections["mdstat"]) if "mdstat" in sections else ()
-
-
-def _zfs_module(sections: Mapping[str, Section]) -> str:
-    """Version of the loaded module, else of the one that modprobe would load."""
-    loaded = (
-        sysfs.parse_attributes(sections["files"]).get("", {}).get("/sys/module/zfs/version", "")
-    )
-    modinfo = sections.get("modinfo")
-    return loaded.strip() or (_stripped_text(modinfo) if modinfo and modinfo.exit_code == 0 else "")
-
-
-def _parse_machine(sections: Mapping[str, Section]) -> Machine:
-    contents = sysfs.parse_attributes(sections["files"]).get("", {})
+def _parse_machine(sections: Mapping[str, Section], contents: Mapping[str, str]) -> Machine:
     release = dict(
         re.findall(r"""^([A-Z_]+)=["']?(.*?)["']?$""", contents.get("/etc/os-release", ""), re.M)
     )
@@ -297,13 +264,9 @@ def _parse_machine(sections: Mapping[str, Section]) -> Machine:
         ),
         "os_name": release.get("PRETTY_NAME", "Linux"),
         "kernel": contents.get("/proc/sys/kernel/osrelease", ""),
-        "arch": contents.get("/proc/sys/kernel/arch") or _stripped_text(sections.get("arch")),
+        "arch": contents.get("/proc/sys/kernel/arch") or sections.get("arch", EMPTY).text,
         "boot_id": contents.get("/proc/sys/kernel/random/boot_id", ""),
         "cpu_model": model[1].strip() if model else "",
         "cpus": len(re.findall(r":processor\s*:", cpu)),
         "memory": int(memory[1]) * 1024 if memory else 0,
     }
-
-
-def _stripped_text(section: Section | None) -> str:
-    return decode_text(section.stdout).strip() if section else ""

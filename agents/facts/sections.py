@@ -30,8 +30,25 @@ class Section:
             if line.strip():
                 yield number, line
 
+    @property
+    def text(self) -> str:
+        """All that was printed, without white space around it."""
+        return decode_text(self.stdout).strip()
+
     def error_at(self, number: int, line: bytes, why: str) -> AgentError:
         return bad_facts(f"{self.name}, line {number}: {why}: {decode_text(line)[:200]!r}")
+
+    def matches(
+        self, pattern: bytes, why: str, skip: tuple[bytes, ...] = ()
+    ) -> Iterator[re.Match[bytes]]:
+        """A match of each line but those that begin with one of `skip`. Raises AgentError BAD_FACTS for any other."""
+        for number, line in self.numbered_lines():
+            if line.startswith(skip):
+                continue
+            match = re.fullmatch(pattern, line.strip(), re.S)
+            if match is None:
+                raise self.error_at(number, line, why)
+            yield match
 
     @property
     def failure(self) -> str:
@@ -40,6 +57,20 @@ class Section:
         return f"{self.name} ended with exit code {self.exit_code}" + (
             f": {last[-1].strip()[:200]}" if last else ""
         )
+
+
+EMPTY = Section("", 0, b"", "")
+
+
+def text_section(name: str, text: str) -> Section:
+    """A file's text as a section, for the parsers of sections."""
+    return Section(name, 0, text.encode(), "")
+
+
+def succeeded(sections: Mapping[str, Section], name: str) -> Section:
+    """The section of a command that succeeded, else an empty one."""
+    section = sections.get(name, EMPTY)
+    return EMPTY if section.exit_code else section
 
 
 def bad_facts(message: str) -> AgentError:
@@ -130,9 +161,7 @@ def parse_tool_versions(sections: Mapping[str, Section]) -> dict[str, str]:
     versions: dict[str, str] = {}
     for name, section in sections.items():
         if name.startswith("answer ") and section.exit_code == 0:
-            versions[name.removeprefix("answer ")] = (
-                decode_text(section.stdout).strip().partition("\n")[0]
-            )
+            versions[name.removeprefix("answer ")] = section.text.partition("\n")[0]
         if name.startswith("version "):
             path = PurePosixPath(name.removeprefix("version "))
             version = _version_line(decode_text(section.stdout) + "\n" + section.stderr)

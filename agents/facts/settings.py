@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from agents.facts.graph import Graph, has_layout_name
 from agents.facts.health import Health
 from agents.facts.model import HostFacts, MdArray, Mount
+from agents.facts.sysfs import QUEUE
 
-QUEUE = ("scheduler", "nr_requests", "read_ahead_kb", "nomerges", "rq_affinity", "write_cache")
 BCACHE = (
     "cache_mode",
     "sequential_cutoff",

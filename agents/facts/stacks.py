@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agents.facts.model import BlockDevice, Mount
-from agents.facts.sections import Section, decode_octal_escapes, decode_text
+from agents.facts.sections import EMPTY, Section, decode_octal_escapes, decode_text
 
 # A dash in a name is doubled.
 GROUP = re.compile(r"/dev/mapper/((?:[^-]|--)+)-(?!-)")
@@ -48,12 +48,8 @@ def parse_mountinfo(section: Section) -> list[Mount]:
 def parse_proc_swaps(section: Section) -> list[str]:
     """/proc/swaps: a heading, then path, type, size, used, priority."""
     paths = []
-    for number, line in section.numbered_lines():
-        if line.startswith(b"Filename"):
-            continue
-        match = re.match(rb"(\S+)\s+(file|partition)\s", line)
-        if match is None:
-            raise section.error_at(number, line, "not a line of /proc/swaps")
+    pattern = rb"(\S+)\s+(file|partition)\s.*"
+    for match in section.matches(pattern, "not a line of /proc/swaps", (b"Filename",)):
         path = decode_octal_escapes(match[1])
         if match[2] == b"partition" or path.startswith("/dev/"):
             # a swap file lies on a mounted file system: that one is refused
@@ -125,10 +121,8 @@ def parse_block_drivers(devices: str) -> dict[str, str]:
     return dict(re.findall(r"^\s*(\d+) (\S+)\s*$", blocks, re.M))
 
 
-def parse_mirror_status(section: Section | None) -> tuple[str, ...]:
+def parse_mirror_status(section: Section) -> tuple[str, ...]:
     """Lines "NAME: start length raid …" of `dmsetup status --target raid`."""
-    if section is None or section.exit_code != 0:
-        return ()
     return tuple(decode_text(line) for _, line in section.numbered_lines() if b": " in line)
 
 
@@ -156,10 +150,8 @@ def parse_openers(sections: Mapping[str, Section]) -> dict[str, tuple[str, ...]]
         return {}
     names = _program_names(sections["openers"])
     programs_by_device: dict[str, dict[str, None]] = {}
-    for number, line in sections["opened"].numbered_lines():
-        match = re.fullmatch(rb"b\S+ .* (\d+), *(\d+) .* (/proc/(\d+)/fd/\d+)", line.strip())
-        if match is None:
-            raise sections["opened"].error_at(number, line, "not a block device of ls -lnL")
+    pattern = rb"b\S+ .* (\d+), *(\d+) .* (/proc/(\d+)/fd/\d+)"
+    for match in sections["opened"].matches(pattern, "not a block device of ls -lnL"):
         device = f"{int(match[1])}:{int(match[2])}"
         program = f"{names.get(decode_text(match[3]), '?')}[{decode_text(match[4])}]"
         programs_by_device.setdefault(device, {})[program] = None
@@ -179,9 +171,5 @@ def _program_names(section: Section) -> dict[str, str]:
 
 def openers_failure(sections: Mapping[str, Section]) -> list[str]:
     """Set when there are such programs and nobody can say what they have open."""
-    opened = sections.get("opened")
-    return (
-        [opened.failure]
-        if opened is not None and opened.exit_code >= FIRST_EXIT_CODE_NOT_RUN
-        else []
-    )
+    opened = sections.get("opened", EMPTY)
+    return [opened.failure] if opened.exit_code >= FIRST_EXIT_CODE_NOT_RUN else []

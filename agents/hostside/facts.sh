@@ -169,7 +169,7 @@ btrfs_copies() { # KERNEL-NAME NODE
 only() { # NODE'S LAST PART, KERNEL-NAME, NODE
     [ "${3##*/}" != "$1" ] || btrfs_superblock "$2" "$3"
 }
-# The beginning of every device, for what libblkid does not know: agents/facts/device_ends.py. One process for all of them.
+# The beginning of every device, for what libblkid does not know: agents/facts/block.py. One process for all of them.
 beginnings() { # NODE...
     head -v -c 12288 "$@"
 }

@@ -23,10 +23,10 @@ from agents.contracts import (
     Use,
     claims_of,
 )
-from agents.facts.bcache import parse_sysfs_size
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts
+from agents.facts.volumes import parse_sysfs_size
 from agents.options import option
 from agents.steps import scripts
 from agents.steps.common import erase_all, member_nodes, settle, still_there, without_uses

@@ -27,7 +27,7 @@ from agents.contracts import (
 from agents.facts.graph import Graph
 from agents.facts.health import Health
 from agents.facts.model import HostFacts, Zpool
-from agents.facts.zfs import missing_device_message
+from agents.facts.volumes import missing_device_message
 from agents.layers import _zfs
 from agents.options import option
 from agents.steps.common import (

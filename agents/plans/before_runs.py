@@ -17,7 +17,7 @@ from agents import options
 from agents.contracts import Claim, OptionsError, PlanError, Step, Target, claims_of
 from agents.drivers import registry
 from agents.facts.model import HostFacts
-from agents.facts.queues import Queues, kernel_name
+from agents.facts.sysfs import Queues, kernel_name
 from agents.plans.chain import LayerSpec
 from agents.steps import queues
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from agents.contracts import Claim, PlanError, Step, Target, claims_of
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, HostFacts
-from agents.facts.queues import attribute_path, selected_value
+from agents.facts.sysfs import attribute_path, selected_value
 from agents.steps import scripts
 from agents.steps.common import is_claimed
 

@@ -116,7 +116,7 @@ class Layout(models.Model):
     facts_after = models.ForeignKey(
         FactSnapshot, null=True, on_delete=models.SET_NULL, related_name="+"
     )
-    # A hash of mounts, holders and disks (agents.facts.state_hash) from just before the last whole look at the host.
+    # A hash of mounts, holders and disks (agents.facts.reading) from just before the last whole look at the host.
     glance = models.CharField(max_length=64, blank=True)
     looked_at = models.DateTimeField(null=True, blank=True)
     degraded = models.JSONField(

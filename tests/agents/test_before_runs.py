@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agents.contracts import AgentError, OptionsError, PlanError, Ran, Reason
-from agents.facts import queues
+from agents.facts import sysfs
 from agents.facts.model import HostFacts
 from agents.layers import _host_settings
 from agents.plans import applied_part, before_runs, stack
@@ -192,7 +192,7 @@ def test_what_is_in_force_is_read_of_each_disk():
         "/sys/block/sdb/queue/scheduler:[none] mq-deadline\n/sys/block/sdb/queue/nr_requests:256\n"
         "/sys/block/cciss!c0d0/queue/scheduler:none\n/sys/block/cciss!c0d0/queue/nr_requests:64\n"
     )
-    found = queues.read_queues(Kernel(said), ["/dev/sdb", "/dev/cciss/c0d0"])
+    found = sysfs.read_queues(Kernel(said), ["/dev/sdb", "/dev/cciss/c0d0"])
     assert found == {
         "sdb": {"scheduler": "none", "nr_requests": "256"},
         "cciss!c0d0": {"scheduler": "none", "nr_requests": "64"},
@@ -202,7 +202,7 @@ def test_what_is_in_force_is_read_of_each_disk():
         "scheduler of sdb is none, not kyber"
     ]
     with pytest.raises(AgentError, match="/sys/block/sdd/queue/scheduler cannot be read") as error:
-        queues.read_queues(Kernel(said), ["/dev/sdb", "/dev/sdd"])
+        sysfs.read_queues(Kernel(said), ["/dev/sdb", "/dev/sdd"])
     assert error.value.reason == Reason.BAD_FACTS
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.contracts import AgentError
-from agents.facts import linux, zfs
+from agents.facts import linux, volumes
 from agents.facts.model import Signature
 from tests.agents.linux_host import device, extra, output
 from tests.agents.test_freebsd_signatures import btrfs_superblock
@@ -147,7 +147,7 @@ def test_members_of_pools_and_what_is_missing():
     assert facts.zpool_members == ("sda",) and facts.members["sda"] == "zpool tank"
     assert facts.unknown == ()  # what is not open is nobody's
     hidden = linux.parse_linux_facts(output(zpool=ZPOOL))
-    assert hidden.unknown == (zfs.missing_device_message("tank", "/dev/disk/by-id/a"),)
+    assert hidden.unknown == (volumes.missing_device_message("tank", "/dev/disk/by-id/a"),)
     again = linux.parse_linux_facts(output(zpool=ZPOOL, picked="+/run/udev/data/b8:0:S:sdq1"))
     assert again.members["sda"] == "zpool tank"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agents.contracts import AgentError, Need
-from agents.facts import bcache, linux, md, sections
+from agents.facts import linux, sections, volumes
 from agents.facts.device_uses import reasons_in_use
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, MdArray, MdMember, Signature
@@ -49,13 +49,13 @@ def test_an_array_in_the_middle_of_a_reshape():
         MdMember("ubdc", 1, "WF"),
         MdMember("ubdb", 0),
     )
-    assert md.parse_mdstat(section(RESHAPE)) == (
+    assert volumes.parse_mdstat(section(RESHAPE)) == (
         MdArray("md127", "active", "raid5", members, 65536, "", 4, 3, True, "reshape", 0.007, 120.0),
     )  # fmt: skip
 
 
 def test_other_levels_and_states():
-    zero, one, ten, lost = md.parse_mdstat(section(OTHERS))
+    zero, one, ten, lost = volumes.parse_mdstat(section(OTHERS))
     assert (zero.level, zero.chunk, zero.slots, zero.bitmap) == ("raid0", 65536, 0, False)
     assert (one.level, one.chunk, one.slots, one.action, one.finish_s) == ("raid1", 0, 2, "resync", None)  # fmt: skip
     assert (ten.layout, ten.chunk) == ("o2", 65536)
@@ -64,7 +64,7 @@ def test_other_levels_and_states():
 
 def test_what_is_no_line_of_mdstat_is_said():
     with pytest.raises(AgentError, match="mdstat"):
-        md.parse_mdstat(section("md0 is strange"))
+        volumes.parse_mdstat(section("md0 is strange"))
 
 
 def disks(*names: str, extra: str = "") -> dict[str, str]:
@@ -147,12 +147,12 @@ def test_a_bcache_superblock_that_cannot_be_read_is_said():
     [("4.0M", 4 << 20), ("512.0k", 512 << 10), ("0.5k", 512), ("0.0k", 0), ("0", 0), ("1.0T", 1 << 40)],
 )  # fmt: skip
 def test_sizes_of_sysfs(said, about):
-    value, tolerance = bcache.parse_sysfs_size(said)
+    value, tolerance = volumes.parse_sysfs_size(said)
     assert abs(value - about) <= tolerance
 
 
 def test_what_is_no_size():
-    assert bcache.parse_sysfs_size("much") == (-1.0, 0.0)
+    assert volumes.parse_sysfs_size("much") == (-1.0, 0.0)
 
 
 def test_a_module_is_a_tool_only_if_modinfo_knows_it():
@@ -189,4 +189,4 @@ BROKEN = MdArray("md127", "broken", "raid0", (MdMember("sdb", 1), MdMember("sda"
 )
 def test_whose_a_broken_array_is_its_members_say_that_are_there(disks, owner):
     there = {name: disk(name, label) for name, label in disks.items()}
-    assert md.array_members([BROKEN], there, {}) == {"sda": owner, "sdb": owner}
+    assert volumes.array_members([BROKEN], there, {}) == {"sda": owner, "sdb": owner}

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import AgentError, Reason
-from agents.facts import freebsd, zfs
+from agents.facts import freebsd, volumes
 from agents.facts.device_uses import system_devices, unknown_system_reasons
 from agents.facts.graph import Graph
 from benchlab.testing.profiles import examples
@@ -167,7 +167,7 @@ def test_pools_by_label_and_what_is_missing():
     made = disk().disk("ada2").label("gpt/t1", "ada2", DISK)
     facts = read(made, zpool=fb.ZROOT + TANK)
     assert facts.members == {"mfid0p3": "zpool zroot", "ada2": "zpool tank", "ada1": "zpool tank"}
-    assert facts.unknown == (zfs.missing_device_message("tank", "gptid/b5ae.eli"),)
+    assert facts.unknown == (volumes.missing_device_message("tank", "gptid/b5ae.eli"),)
     assert facts.zpool_members == ("ada1", "ada2", "mfid0p3")
 
 

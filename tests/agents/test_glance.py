@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from agents.contracts import AgentError, Claim, Ran, Reason
-from agents.facts import state_hash
+from agents.facts import reading
 from tests.agents.local_shell import LocalShell
 
 SAID = (
@@ -26,9 +26,7 @@ class Says:
 
 
 def test_this_machine_looks_the_same_twice():
-    assert state_hash.read_state_hash(LocalShell(), ()) == state_hash.read_state_hash(
-        LocalShell(), ()
-    )
+    assert reading.read_state_hash(LocalShell(), ()) == reading.read_state_hash(LocalShell(), ())
 
 
 @pytest.mark.parametrize(
@@ -43,9 +41,7 @@ def test_this_machine_looks_the_same_twice():
     ],
 )
 def test_what_changes_is_seen(now):
-    assert state_hash.read_state_hash(Says(now), [SDB]) != state_hash.read_state_hash(
-        Says(SAID), [SDB]
-    )
+    assert reading.read_state_hash(Says(now), [SDB]) != reading.read_state_hash(Says(SAID), [SDB])
 
 
 @pytest.mark.parametrize(
@@ -53,7 +49,7 @@ def test_what_changes_is_seen(now):
 )
 def test_a_host_that_says_too_little_is_refused(lacks):
     with pytest.raises(AgentError, match="cannot be read") as raised:
-        state_hash.read_state_hash(Says(SAID.replace(lacks, b"nothing")), [SDB])
+        reading.read_state_hash(Says(SAID.replace(lacks, b"nothing")), [SDB])
     assert raised.value.reason is Reason.BAD_FACTS
 
 
@@ -65,10 +61,10 @@ MFID1 = Claim("serial:S", "/dev/mfid1", 1, "M")
 
 
 def test_freebsd_shows_its_geoms():
-    before = state_hash.read_state_hash(Says(FREEBSD), [MFID1])
-    assert state_hash.read_state_hash(Says(FREEBSD), [MFID1]) == before
+    before = reading.read_state_hash(Says(FREEBSD), [MFID1])
+    assert reading.read_state_hash(Says(FREEBSD), [MFID1]) == before
     for old, new in ((b"0x4c86", b"0x4c87"), (b"r0w0", b"r1w1"), (b"/ zfs", b"/mnt zfs")):
-        assert state_hash.read_state_hash(Says(FREEBSD.replace(old, new)), [MFID1]) != before
+        assert reading.read_state_hash(Says(FREEBSD.replace(old, new)), [MFID1]) != before
     for lacks in (b"mounts:", b"swap:", b"</mesh>", b"mfid1"):
         with pytest.raises(AgentError, match="cannot be read"):
-            state_hash.read_state_hash(Says(FREEBSD.replace(lacks, b"")), [MFID1])
+            reading.read_state_hash(Says(FREEBSD.replace(lacks, b"")), [MFID1])

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from agents.facts import device_ends, linux, magic
+from agents.facts import block, linux, magic
 from agents.facts.sections import Section
 from agents.safety.guard import refusals
 from tests.agents.linux_host import extra, output
@@ -55,7 +55,7 @@ def printed(*contents: tuple[str, bytes]) -> bytes:
 
 
 def whole(data: bytes = b"") -> bytes:
-    return data.ljust(device_ends.HEAD, b"\0")
+    return data.ljust(block.HEAD, b"\0")
 
 
 def host(data: bytes, signatures: str = "") -> linux.HostFacts:
@@ -137,7 +137,7 @@ def test_a_file_system_or_table_of_one_disk_may_go(data, listed):
 def at_end(data: bytes) -> linux.HostFacts:
     """A host with sdb of 1 GiB, which ends with these bytes; wipefs names the table that is there."""
     ends = {"sda": b"", "sda2": b"", "sdb": data}
-    tails = printed(*((n, d.rjust(device_ends.TAIL, b"\0")) for n, d in ends.items()))
+    tails = printed(*((n, d.rjust(block.TAIL, b"\0")) for n, d in ends.items()))
     raw = printed(*((name, whole()) for name in ends))
     back = "sdb,0x3ffffe00,,,gpt" if b"EFI PART" in data else ""
     return linux.parse_linux_facts(output(
@@ -179,7 +179,7 @@ def test_what_is_at_the_end_only_is_seen(data, reason):
 
 
 def test_an_end_that_was_not_read_is_not_known():
-    tails = printed(("sda", b""), ("sda2", b"\0" * device_ends.TAIL)).decode()
+    tails = printed(("sda", b""), ("sda2", b"\0" * block.TAIL)).decode()
     both = printed(("sda", whole()), ("sda2", whole())).decode()
     facts = linux.parse_linux_facts(output(heads=both, tails=tails))
     assert [d.signatures_known for d in facts.devices] == [False, True]
@@ -187,7 +187,7 @@ def test_an_end_that_was_not_read_is_not_known():
 
 def read(raw: bytes, *names: str, size: int = 1 << 30) -> dict[str, bytes]:
     devices = [disk(name, number, size=size) for number, name in enumerate(names)]
-    return device_ends.parse_device_ends(Section("heads", 0, raw, ""), devices)
+    return block.parse_device_ends(Section("heads", 0, raw, ""), devices)
 
 
 def test_beginnings_are_read_by_name_packed_or_not():

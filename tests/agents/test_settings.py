@@ -12,10 +12,10 @@ import pytest
 from agents import options
 from agents.contracts import Target
 from agents.drivers import registry
-from agents.facts import health, linux, settings, zfs
+from agents.facts import health, linux, settings, volumes
 from agents.facts.health import Health
 from agents.facts.model import Bcache, Dataset, HostFacts, MdArray, Mount, Zpool
-from agents.facts.sections import Section
+from agents.facts.sections import Section, succeeded
 from agents.facts.settings import Change, Scope
 from agents.plans import applied_part as plan_settings
 from agents.plans import stack
@@ -176,10 +176,11 @@ def test_both_scripts_read_what_is_compared(script):
 
 def test_statistics_of_a_pool_are_no_settings():
     lines = b"bl17\tused\t7\t-\nbl17\trecordsize\t131072\tdefault\nbl17\tsync\tdisabled\tlocal\n"
-    assert zfs.settable_properties(Section("zfs_get", 0, lines, "")) == {
+    assert volumes.settable_properties(Section("zfs_get", 0, lines, "")) == {
         "bl17": {"recordsize": "131072", "sync": "disabled"}
     }
-    assert zfs.settable_properties(Section("zfs_get", 1, b"", "no such pool")) == {}
+    failed = {"zfs_get": Section("zfs_get", 1, b"", "no such pool")}
+    assert volumes.settable_properties(succeeded(failed, "zfs_get")) == {}
 
 
 def test_a_plan_tells_its_disks_volumes_and_mounts():

@@ -7,10 +7,10 @@ import pytest
 from agents import options
 from agents.contracts import AgentError, OptionsError, Reason, Target
 from agents.drivers import registry
-from agents.facts import zfs
+from agents.facts import volumes
 from agents.facts.graph import Graph
 from agents.facts.model import Dataset, Vdev, Zpool
-from agents.facts.sections import Section
+from agents.facts.sections import Section, succeeded
 from agents.layers import zpool
 from agents.layers._zfs import Shape, group_bytes, largest, partition, reservation, usable
 from agents.safety.guard import refusals
@@ -57,7 +57,7 @@ def section(text: str, exit_code: int = 0) -> Section:
 
 
 def test_every_use_of_a_device_is_told_apart():
-    bl17, tank = zfs.parse_status(section(STATUS))
+    bl17, tank = volumes.parse_status(section(STATUS))
     assert bl17 == Zpool(
         "bl17",
         "ONLINE",
@@ -79,16 +79,17 @@ def test_properties_and_who_set_them():
     said = section(
         "bl17/vol\tsync\tdisabled\tlocal\nbl17/vol\tatime\toff\tdefault\nbl17/vol\ta:b\tx\tlocal\n"
     )
-    assert zfs.parse_datasets(said) == (
+    assert volumes.parse_datasets(said) == (
         Dataset("bl17/vol", {"sync": "disabled", "atime": "off"}, ("sync",)),
     )
-    assert zfs.parse_datasets(None) == zfs.parse_datasets(section("x", 1)) == ()
-    pools = zfs.with_properties(
+    for sections in ({}, {"zfs_get": section("x", 1)}):
+        assert volumes.parse_datasets(succeeded(sections, "zfs_get")) == ()
+    pools = volumes.with_properties(
         [Zpool("bl17"), Zpool("tank")], section("bl17\tashift\t12\tlocal\n")
     )
     assert [dict(pool.properties) for pool in pools] == [{"ashift": "12"}, {}]
     with pytest.raises(AgentError, match="not name, property, value and source"):
-        zfs.parse_datasets(section("no tabs here\n"))
+        volumes.parse_datasets(section("no tabs here\n"))
 
 
 def test_a_zvol_stands_on_its_pool_and_is_no_disk():
@@ -96,14 +97,14 @@ def test_a_zvol_stands_on_its_pool_and_is_no_disk():
     zvol = disk("zd0", 3, serial="", links=["/dev/zvol/bl17/vol", "/dev/bl17/vol"])
     slice_ = disk("zd0p1", 4, type="part", parents=["zd0"], serial="")
     members = {"vdb1": "zpool bl17"}
-    devices, lost = zfs.place_zvols([disk("vdb"), part, zvol, slice_], members)
+    devices, lost = volumes.place_zvols([disk("vdb"), part, zvol, slice_], members)
     assert lost == []
     facts = host(*devices, members=members)
     assert Graph(facts).disks_under("zd0p1") == {"vdb"}
     found = facts.find_device("zd0")
     assert found is not None and found.type == "zvol"
     assert "on top of another device" in "; ".join(refusals(wiping(found), facts, spare(found), LAYOUT))  # fmt: skip
-    assert zfs.place_zvols([zvol], {})[1] == [
+    assert volumes.place_zvols([zvol], {})[1] == [
         "/dev/zd0 is a zvol of a pool that the facts do not know"
     ]
 
@@ -152,9 +153,9 @@ def test_a_pool_whose_disk_was_pulled_is_not_written_to():
     pools = [{"name": "bl17", "state": "ONLINE", "vdevs": vdevs}]
     target = Target("bl17", {"data": (claim(vdb),)})
     zpool = registry.layer("zpool")
-    of_another = host(vdb, zpools=pools, unknown=[zfs.missing_device_message("tank", path)])
+    of_another = host(vdb, zpools=pools, unknown=[volumes.missing_device_message("tank", path)])
     assert zpool.teardown(options.build_options(zpool.Options, {}), target, of_another)
-    facts = host(vdb, zpools=pools, unknown=[zfs.missing_device_message("bl17", path)])
+    facts = host(vdb, zpools=pools, unknown=[volumes.missing_device_message("bl17", path)])
     with pytest.raises(AgentError, match=r"pulled: zpool reopen bl17\): fix that") as caught:
         zpool.teardown(options.build_options(zpool.Options, {}), target, facts)
     assert caught.value.reason is Reason.DISK_GONE
@@ -162,7 +163,7 @@ def test_a_pool_whose_disk_was_pulled_is_not_written_to():
 
 def test_freebsd_names_devices_without_their_directory():
     said = STATUS.replace("/dev/vd", "mfid").replace("bl17", "blabc7")
-    first = zfs.parse_status(section(said))[0]
+    first = volumes.parse_status(section(said))[0]
     assert [vdev.path for vdev in first.vdevs][:3] == ["mfidb1", "mfidc1", "mfidf1"]
     assert first.vdevs[0].group == "raidz1-0" and len(first.vdevs) == 7
 

@@ -10,7 +10,7 @@ import pytest
 from django.urls import reverse
 
 from agents.contracts import AgentError, Ran, Reason
-from agents.facts import state_hash
+from agents.facts import reading
 from agents.facts.health import Health
 from agents.steps import scripts
 from benchlab.engine import tool_consoles
@@ -321,7 +321,7 @@ def test_a_run_is_started_with_what_it_asked_for_on_record(ready, kernel, paper,
     )
     monkeypatch.setattr(tool_consoles, "attempt_console", lambda attempt: console)
     monkeypatch.setattr(discovery, "missing_program", lambda *given: "")
-    monkeypatch.setattr(state_hash, "read_state_hash", lambda *given: "g")
+    monkeypatch.setattr(reading, "read_state_hash", lambda *given: "g")
     monkeypatch.setattr(condition, "check_before_run", lambda *given: Condition())
     attempt = attempt_of(ready, "kyber")
     run_attempts.start_attempt(ready, attempt)
@@ -336,7 +336,7 @@ def test_a_run_is_started_with_what_it_asked_for_on_record(ready, kernel, paper,
 def test_a_refusal_ends_that_run_alone(ready, kernel, monkeypatch):
     kernel.deaf = True
     monkeypatch.setattr(discovery, "missing_program", lambda *given: "")
-    monkeypatch.setattr(state_hash, "read_state_hash", lambda *given: "g")
+    monkeypatch.setattr(reading, "read_state_hash", lambda *given: "g")
     attempt = attempt_of(ready, "kyber")
     run_attempts.start_attempt(ready, attempt)
     attempt.refresh_from_db()

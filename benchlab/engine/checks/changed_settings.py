@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from agents.contracts import Claim
 from agents.facts import settings
-from agents.facts.queues import ATTRIBUTES, Queues, kernel_name
 from agents.facts.settings import Change, Setting, Settings
+from agents.facts.sysfs import ATTRIBUTES, Queues, kernel_name
 from agents.plans.applied_part import scope
 from benchlab.engine.checks import planning
 from benchlab.engine.checks.condition import Condition

@@ -11,7 +11,7 @@ from typing import Any
 from agents.contracts import NOTHING, claims_of
 from agents.drivers import registry
 from agents.facts.model import HostFacts
-from agents.facts.queues import Queues
+from agents.facts.sysfs import Queues
 from agents.plans.stack import StackPlan
 from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies import moments

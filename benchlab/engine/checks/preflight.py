@@ -24,7 +24,7 @@ from agents.contracts import (
     Target,
 )
 from agents.drivers import registry
-from agents.facts import state_hash
+from agents.facts import reading
 from agents.facts.model import HostFacts
 from agents.plans import stack
 from agents.safety import guard
@@ -68,7 +68,7 @@ def check_before_start(
     present = [claim for claim in plan.claims if claim.node not in now.gone]
     facts, fingerprint, progress = (
         ready,
-        state_hash.read_state_hash(shell, present),
+        reading.read_state_hash(shell, present),
         list[Progress](),
     )
     recent = layout.looked_at and timezone.now() - layout.looked_at < FULL_CHECK_INTERVAL

@@ -20,8 +20,8 @@ from django.utils import timezone
 
 from agents.contracts import AgentError, Claim, Reason, Shell, Step, claims_of
 from agents.drivers import registry
-from agents.facts import queues as disk_queues
-from agents.facts.queues import Queues
+from agents.facts import sysfs as disk_queues
+from agents.facts.sysfs import Queues
 from agents.jobs import job
 from agents.plans import applied_part as plan_settings
 from agents.plans import before_runs, stack
