@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evidence for findings: a run, or a set-up's runs of one workload, as plain frozen data in base units. Pure.
 
-None, NaN or an empty mapping means "unknown", never 0. Test cases are the same as JSON (`run_from_json`,
-`lines_from_json`).
+None, NaN or an empty mapping means "unknown", never 0. What the findings ask of a run, of a layer or of a line is a
+property of it. Test cases are the same as JSON.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
 from itertools import pairwise
+from math import isnan
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -22,6 +23,28 @@ from benchlab.analysis.designs import Order
 
 # s: clocks of one host, as read by two programs, may differ by this
 NEAR = 0.02
+# layers where one byte requested is one byte of one disk
+STRAIGHT = {"raw", "partition", "dm_crypt", "tuning"}
+# layers that may keep data on their own account
+CACHES = {"bcache", "flashcache", "lvm_cache", "zpool", "zfs", "zvol"}
+# md levels whose members hold the same data, without parity to be read first
+MIRRORS = {1, 10}
+# number of parity disks by the level of an array, and by the layout of a pool
+MD_PARITY = {4: 1, 5: 1, 6: 2}
+POOL_PARITY = {"raidz": 1, "raidz1": 1, "raidz2": 2, "raidz3": 3}
+# copies of a mirror whose number of copies is unknown
+DEFAULT_MIRROR_COPIES = 2
+# uses of disks that carry nothing while no disk fails
+IDLE = ("spare",)
+# uses of disks that hold no data of their own
+AUXILIARY = ("cache", "log")
+# prefix of the moments of runs after a growth: benchlab.topologies.moments
+AFTER = "after-"
+OFF = ("", "off", "no", "none", "false")
+PACKING = ("compression", "dedup", "deduplication")
+# beginnings of options that slow a tool down on purpose, and values that switch such an option off
+HELD_BACK = ("rate", "think")
+NO = (None, False, 0, "", "0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +69,13 @@ class Access:
     runtime_s: float | None = None
     # I/Os in flight, over all its workers
     outstanding: int | None = None
+
+    @property
+    def only_direction(self) -> str:
+        """ "read" or "write" for a tool that is known to do only that; "" for others and if it is unknown."""
+        if self.reads is None or self.writes is None or self.reads is self.writes:
+            return ""
+        return "read" if self.reads else "write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +110,53 @@ class Layer:
     kind: str
     options: Mapping[str, Any] = field(default_factory=dict)
     uses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def level(self) -> object:
+        """Level of an md array; None for other layers."""
+        return self.options.get("level", 5) if self.kind == "md" else None
+
+    @property
+    def straight(self) -> bool:
+        """True if each byte requested is one byte of one disk, and the layer does nothing by itself."""
+        if self.kind == "lvm":
+            return self.options.get("type", "striped") in ("linear", "striped")
+        return self.kind in STRAIGHT or self.level == 0
+
+    @property
+    def quiet(self) -> bool:
+        """True if it neither reads during writes alone nor writes during reads alone, except for stray metadata."""
+        if self.kind == "filesystem":
+            return self.options.get("type", "xfs") in ("xfs", "ext4")
+        return self.straight or self.kind == "lvm" or self.level in MIRRORS
+
+    @property
+    def copies(self) -> int | None:
+        """Number of times that it writes each byte; None for a mirror with an unknown number of sides."""
+        layout = str(self.options.get("layout", ""))
+        if (self.kind, self.options.get("type")) == ("lvm", "mirror") or self.level == 1:
+            return len(self.uses.get("data", ())) or None
+        if self.level == 10:
+            # md uses n2 by default.
+            digits = layout[1:] if layout else "2"
+            return int(digits) if digits.isdigit() else None
+        if (self.kind, layout) == ("zpool", "mirror"):
+            width = self.options.get("width") or 2
+            return width if isinstance(width, int) and width > 0 else None
+        return 1
+
+    @property
+    def parity(self) -> int:
+        """Number of its parity disks; 0 without any, or for a level that is not reported as a number."""
+        if self.kind == "zpool":
+            return POOL_PARITY.get(str(self.options.get("layout", "")), 0)
+        return MD_PARITY.get(self.level, 0) if isinstance(self.level, int) else 0
+
+
+def _disks(layers: Iterable[Layer], without: Sequence[str] = ()) -> tuple[str, ...]:
+    """Disks of the layers, each once, except those of some uses."""
+    groups = (names for layer in layers for use, names in layer.uses.items() if use not in without)
+    return tuple(dict.fromkeys(name for names in groups for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +276,15 @@ class Run:
     run: int = 0
     attempt: int = 0
 
+    @property
+    def depth(self) -> int:
+        """I/Os in flight over all workers; 0 if unknown."""
+        return self.access.outstanding or 0
+
+    @property
+    def measured_windows(self) -> list[Window]:
+        return [window for window in self.windows if window.measured]
+
     def measured_tracks(
         self, metric: str, devices: Iterable[str] | None = None
     ) -> tuple[Track, ...]:
@@ -207,24 +293,123 @@ class Run:
         A run whose tool reported no windows is measured as a whole.
         """
         device_names = None if devices is None else set(devices)
-        measured = [window for window in self.windows if window.measured]
+        measured = self.measured_windows
         return tuple(
             track.intervals_within(measured) if measured else track
             for track in self.tracks
             if track.metric == metric and (device_names is None or track.device in device_names)
         )
 
+    def means(self, metric: str, devices: Iterable[str] | None = None) -> dict[str, float]:
+        """{device: mean over the measured windows}, NaN where it is unknown."""
+        return {track.device: track.mean() for track in self.measured_tracks(metric, devices)}
+
     def total_rate(self, metric: str, devices: Iterable[str]) -> float | None:
         """The sum of their means over the measured windows; None if one of them is unknown."""
         names = set(devices)
-        means = {track.device: track.mean() for track in self.measured_tracks(metric, names)}
+        means = self.means(metric, names)
         values = [means.get(name, float("nan")) for name in names]
         return None if not values or any(np.isnan(values)) else float(np.sum(values))
 
+    def disk_rate(self, way: str) -> float | None:
+        """B/s that all active disks "read" or "write" together, by the kernel; None if it is unknown."""
+        return self.total_rate(f"{way}.bandwidth", self.active_disks)
+
+    def disk_samples(self, way: str) -> int:
+        """Least number of measured samples of the bandwidth among the active disks; 0 if nobody watched them."""
+        tracks = self.measured_tracks(f"{way}.bandwidth", self.active_disks)
+        return min((len(track.times) for track in tracks), default=0)
+
+    def tool_figure(self, way: str) -> str:
+        """Name of the figure that holds the tool's rate of "read" or "write"; its only rate if that is all it does."""
+        own = f"{way}.bandwidth"
+        return "bandwidth" if self.access.only_direction == way and own not in self.figures else own
+
+    def tool_rate(self, way: str) -> float | None:
+        """B/s that the tool counted for "read" or "write"; None if it is unknown."""
+        value = self.figures.get(self.tool_figure(way))
+        return None if value is None or isnan(value) else value
+
+    @property
+    def only_writes(self) -> bool:
+        """True when the tool is known to read nothing."""
+        return self.access.only_direction == "write" and not self.figures.get("read.bandwidth")
+
+    @property
+    def held_back(self) -> str:
+        """The first option that slows the tool down on purpose, also one of fio's own; "" without one."""
+        own = ("extra", "job_file")
+        options = {name: value for name, value in self.options.items() if name not in own}
+        lines = str(self.options.get("job_file") or "").splitlines()
+        for argument in (*(self.options.get("extra") or ()), *lines):
+            name, _, value = str(argument).partition("=")
+            options[name.strip()] = value.strip()
+        slowing = (name for name in options if name.startswith(HELD_BACK))
+        return next((name for name in slowing if options[name] not in NO), "")
+
+    @property
     def layout_disks(self) -> tuple[str, ...]:
         """All disks of the layout, each once."""
-        groups = (names for layer in self.layers for names in layer.uses.values())
-        return tuple(dict.fromkeys(name for names in groups for name in names))
+        return _disks(self.layers)
+
+    @property
+    def active_disks(self) -> tuple[str, ...]:
+        """All disks that carry something."""
+        return _disks(self.layers, IDLE)
+
+    @property
+    def straight(self) -> bool:
+        """True when each byte requested is one byte of one disk, and no layer does anything by itself."""
+        return bool(self.layers) and all(layer.straight for layer in self.layers)
+
+    @property
+    def quiet(self) -> bool:
+        """True if no layer reads during writes alone, nor writes during reads alone, except for stray metadata."""
+        return bool(self.layers) and all(layer.quiet for layer in self.layers)
+
+    @property
+    def cached(self) -> bool:
+        """True when a layer keeps data on its own account; unknown layers may."""
+        return not self.layers or any(layer.kind in CACHES for layer in self.layers)
+
+    @property
+    def packing(self) -> str:
+        """The layer that compresses or deduplicates, in words: "zfs (compression lz4)"; "" without one.
+
+        btrfs does not compress what is written past the page cache; ZFS does.
+        """
+        past = self.access.direct and self.access.writes
+        for layer in self.layers:
+            for option in PACKING:
+                value = str(layer.options.get(option, "")).lower()
+                if value not in OFF:
+                    return f"{layer.kind} ({option} {value})"
+            for word in () if past else layer.options.get("mount_options") or ():
+                if str(word).startswith("compress"):
+                    return f"{layer.kind} ({word})"
+        return ""
+
+    @property
+    def copies(self) -> int:
+        """Least number of copies of each byte written on the disks; 1 if it is unknown."""
+        return max((layer.copies or 1 for layer in self.layers), default=1)
+
+    @property
+    def write_multiple(self) -> float:
+        """Bytes on the disks for each byte written, by the layout: copies, the parity of small writes, a cache."""
+        factor = 1.0
+        for layer in self.layers:
+            factor *= (layer.copies or DEFAULT_MIRROR_COPIES) * (1 + layer.parity)
+            if layer.kind not in ("md", "zpool") and layer.uses.get("cache"):
+                factor *= 2
+        return factor
+
+    @property
+    def resyncing(self) -> bool:
+        """True if an array was resynced or checked during the run."""
+        tracks = self.measured_tracks("sync.bandwidth")
+        going = (value > 0 for track in tracks for value in track.values)
+        return bool(self.meta.get("during")) or any(going)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,12 +436,22 @@ class Line:
     def layers(self) -> tuple[Layer, ...]:
         return self.runs[0].layers
 
+    @property
+    def data_disks(self) -> tuple[str, ...]:
+        """Disks that hold the data of the line, each once."""
+        layers = (
+            layer
+            for layer in self.layers
+            if not (layer.kind == "partition" and layer.options.get("use") in AUXILIARY)
+        )
+        return _disks(layers, AUXILIARY)
+
     def sweep_values(self, figure: str) -> dict[int, dict[int, float]]:
         """{outstanding I/Os, 0 if unknown: {repeat: value}} for benchlab.analysis.verdicts."""
         sweep: dict[int, dict[int, float]] = {}
         for run, repeat in zip(self.runs, self.repeats, strict=True):
             if figure in run.figures:
-                sweep.setdefault(run.access.outstanding or 0, {})[repeat] = run.figures[figure]
+                sweep.setdefault(run.depth, {})[repeat] = run.figures[figure]
         return sweep
 
 

@@ -233,7 +233,7 @@ def disk_work(
     """Return the known disk work for each part of the run and each use.
 
     `figures` are the tool's unlabelled ones, in base units. `only` is the single direction of the run's I/O, if it
-    has one (benchlab.analysis.devices.amplification.only_direction).
+    has one (benchlab.analysis.evidence.Access.only_direction).
     """
     alone = len(parts) == 1
     rows = (

@@ -17,7 +17,6 @@ from django_htmx.middleware import HtmxDetails
 
 from agents.drivers import registry
 from benchlab.analysis.curves import Little, little
-from benchlab.analysis.devices.amplification import only_direction
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import (
     caches,
@@ -265,8 +264,7 @@ def _meta_rows(attempt: Attempt) -> list[tuple[str, str]]:
 def _device_work_context(
     attempt: Attempt, measured: list[Measurement], tracks: Sequence[Track]
 ) -> dict[str, Any]:
-    layers, access = read_layers(attempt), stored_runs.tool_access(attempt)
-    only = only_direction(access.reads, access.writes)
+    layers, only = read_layers(attempt), stored_runs.tool_access(attempt).only_direction
     parts = sampled_tracks.measured_parts(tracks, read_windows(attempt))
     figures = {row.name: row.value for row in measured if not row.labels and row.value is not None}
     return {

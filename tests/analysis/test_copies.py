@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from benchlab.analysis.evidence import Layer, Run
-from benchlab.analysis.findings._disks import write_multiple
-from benchlab.analysis.findings._stacks import copies
 
 DISKS = ("sdb", "sdc", "sdd", "sde")
 
@@ -30,9 +28,9 @@ DISKS = ("sdb", "sdc", "sdd", "sde")
 )
 def test_copies_by_hand(kind, options, least, made):
     run = Run("fio", layers=(Layer(kind, options, {"data": DISKS}),))
-    assert (copies(run), write_multiple(run)) == (least, made)
+    assert (run.copies, run.write_multiple) == (least, made)
 
 
 def test_a_mirror_of_which_nobody_told_the_disks_has_two():
     run = Run("fio", layers=(Layer("md", {"level": 1}),))
-    assert (copies(run), write_multiple(run)) == (1, 2)
+    assert (run.copies, run.write_multiple) == (1, 2)

@@ -73,7 +73,7 @@ def told(one, host, dice):
     for run in one.runs:
         own = ("scheduler",) if dice.random() < 0.1 else ()
         disks = simulated_hosts.devices(
-            dice, host, run.layout_disks(), "kyber" if own else "", rated_iops=RATED
+            dice, host, run.layout_disks, "kyber" if own else "", rated_iops=RATED
         )
         known = simulated_hosts.conditions(dice, host)
         runs.append(replace(run, devices=disks, conditions=known, requested=own))

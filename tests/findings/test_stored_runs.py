@@ -31,7 +31,7 @@ def test_a_run_has_its_layers_disks_and_access(lab):
     lvm, fs = run.layers
     assert lvm.kind == "lvm" and lvm.uses == {"data": DISKS} and fs.uses == {}
     assert lvm.options["stripe_size"], "with what its driver does by itself"
-    assert run.layout_disks() == DISKS
+    assert run.layout_disks == DISKS
     assert run.devices["sdc"] == evidence.Device(
         "sdc", size=run.devices["sdc"].size, rotational=run.devices["sdc"].rotational, logical_block=512,
         physical_block=run.devices["sdc"].physical_block, scheduler=run.devices["sdc"].scheduler,
@@ -76,7 +76,7 @@ def test_what_a_source_says_that_its_disks_are_rated_for(lab):
     attempt.meta[RATED] = {"hdd": {"iops": 500}, "ssd": {"bandwidth": 200e6}}
     attempt.save()
     run = one(attempt)
-    assert run.devices.keys() == set(run.layout_disks())
+    assert run.devices.keys() == set(run.layout_disks)
     assert run.devices["S31"] == evidence.Device("S31", rated_iops=500)
 
 

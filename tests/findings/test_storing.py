@@ -263,7 +263,7 @@ def test_lines_are_as_the_charts_name_them_and_in_the_order_they_were_built(lab,
     assert [line.name for line in seen] == ["one", "two"]
     assert {line.order for line in seen} == {"one_after_other"}
     assert seen[0].sweep_values("iops").keys() == {1, 4} and set(seen[0].repeats) == {1, 2}
-    assert seen[0].runs[0].layout_disks() and seen[0].workload == lab.load.name
+    assert seen[0].runs[0].layout_disks and seen[0].workload == lab.load.name
 
 
 def test_a_campaign_is_looked_at_once_it_is_over_and_again_when_a_result_came(lab, only):

@@ -29,21 +29,14 @@ def amplification(devices: Sequence[float], application: float | None) -> float 
     return total / application if isfinite(total) and isfinite(application) else None
 
 
-def only_direction(reads: bool | None, writes: bool | None) -> str:
-    """ "read" or "write" for a tool that is known to do only that; "" for others and if it is unknown."""
-    if reads is None or reads is writes or writes is None:
-        return ""
-    return "read" if reads else "write"
-
-
 def application_rates(
     figures: Mapping[str, float], window: str, *, alone: bool, only: str = ""
 ) -> dict[str, float | None]:
     """{"read", "write": B/s that the tool moved in a measured window}; None where that is unknown.
 
     `alone`: this is the only measured window, so that the tool's figures apply to it. A tool that reports its reads and
-    no writes wrote nothing, and the other way round. `only`: the single direction of the tool (`only_direction`), whose
-    rate dd and others print as that of the whole.
+    no writes wrote nothing, and the other way round. `only`: the one direction of the tool (`Access.only_direction`),
+    whose rate dd and others print as that of the whole.
     """
     synced = _synced_write_rate(figures, window)
     if synced is not None:

@@ -62,6 +62,11 @@ class Balance:
     averaged: bool
 
     @property
+    def carried(self) -> float:
+        """Share of the bytes that the doers carry."""
+        return sum(self.shares[index] for index in self.doers)
+
+    @property
     def conclusive(self) -> bool:
         """True if there are enough windows for the conclusion.
 

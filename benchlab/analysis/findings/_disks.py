@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from benchlab.analysis.devices.amplification import application_rates, only_direction
+from benchlab.analysis.devices.amplification import application_rates
 from benchlab.analysis.devices.balance import Balance, balance_samples
 from benchlab.analysis.evidence import Layer, Run, Track
 from benchlab.analysis.findings._stacks import IDLE, copies_of
@@ -109,7 +109,7 @@ def tool_rates(part: Run, window: str, run: Run) -> dict[str, float | None]:
     measured = [window for window in run.windows if window.measured]
     if not measured:
         return {"read": None, "write": None}
-    only = only_direction(run.access.reads, run.access.writes)
+    only = run.access.only_direction
     return application_rates(part.figures, window, alone=len(measured) == 1, only=only)
 
 

@@ -22,7 +22,7 @@ def applies(run: Run) -> list[Finding]:
 
     Layers that compress read less by themselves and are left out.
     """
-    counted, disks = _stacks.tool_rate(run, "read"), run.layout_disks()
+    counted, disks = _stacks.tool_rate(run, "read"), run.layout_disks
     disk_rate = run.total_rate("read.bandwidth", disks)
     if (
         counted is None

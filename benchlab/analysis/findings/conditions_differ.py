@@ -76,7 +76,7 @@ def _condition_values(run: Run, what: str) -> dict[str, Values]:
     """Values of one condition in a run, by kind of disk, or by disk; under "" if it belongs to no disk."""
     if what not in OF_DISKS:
         return {"": (value_of_host,)} if (value_of_host := run.conditions.get(what)) else {}
-    disks, groups = set(run.layout_disks()), dict[str, set[str]]()
+    disks, groups = set(run.layout_disks), dict[str, set[str]]()
     for disk in run.devices.values():
         if disk.name not in disks:
             continue

@@ -49,7 +49,7 @@ def _adds_disks(fewer: Line, more: Line) -> bool:
 
 def _stack_kind(line: Line) -> object:
     """Kind of a line: its stack, with any number of disks, and how many of these hold nothing of their own."""
-    spare = len(line.runs[0].layout_disks()) - len(data_disks(line))
+    spare = len(line.runs[0].layout_disks) - len(data_disks(line))
     return stack_signature(line.layers, ignore=SIZES, counted=False), spare
 
 

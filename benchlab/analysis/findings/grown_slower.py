@@ -47,7 +47,7 @@ def _is_grown(other: Line, grown: Line) -> bool:
 
 def _stack_size(line: Line) -> object:
     """Stack and number of disks; the options for how it reached that size may differ."""
-    return stack_signature(line.layers, ignore=SIZES), len(line.runs[0].layout_disks())
+    return stack_signature(line.layers, ignore=SIZES), len(line.runs[0].layout_disks)
 
 
 def _describe_growth(pair: Pair) -> Finding | None:
