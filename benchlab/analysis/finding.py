@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding as a type, and the list of all kinds: each a module of benchlab.analysis.findings, found by scanning.
+"""Finding as a type, and the registry of all kinds, which the chapters of benchlab.analysis.findings declare.
 
-The file's name is the finding's kind. Nothing to register: a module, its cases in tests/cases/findings/KIND, and its
-paragraph in docs/method.md under the heading that `METHOD` names.
+A kind is a function with `run_finding` or `line_finding` above it, in any module of that package; the function's name
+is the kind, as it is stored. Its cases are in tests/cases/findings/KIND, its paragraph in docs/method.md.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from typing import Protocol, cast
+from typing import Generic, TypeVar
 
 from benchlab.analysis import findings
 from benchlab.analysis.evidence import Line, Run
+
+Evidence = TypeVar("Evidence")
 
 
 class Severity(StrEnum):
@@ -52,6 +54,17 @@ class Number:
     metric: str = ""
 
 
+def tool_number(run: Run, way: str) -> Number:
+    """B/s of "read" or "write" as the tool counted them; the rate must be known."""
+    figure = run.tool_figure(way)
+    return Number(run.figures[figure], "B/s", f"{way}, by the tool", figure=figure)
+
+
+def disks_number(rate: float, way: str) -> Number:
+    """B/s of "read" or "write" as the kernel counted them on all disks."""
+    return Number(rate, "B/s", f"{way}, by the disks", metric=f"{way}.bandwidth")
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A finding. `sentence`: plain, with numbers in it, and without a full stop.
@@ -68,41 +81,63 @@ class Finding:
     runs: tuple[int, ...] = ()
 
 
-class RunFinding(Protocol):
-    """Looks at one run. `applies` is pure and quick (1,000 runs in 5 s, all findings together)."""
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[Evidence]):
+    """A kind of finding: its label for lists, and its check, which is pure and quick (all together: 5 s for 1,000)."""
 
-    # "Read from a cache"
-    LABEL: str
-    # heading in docs/method.md
-    METHOD: str
-    applies: Callable[[Run], list[Finding]]
+    label: str
+    check: Callable[[Evidence], Iterable[Finding]]
+
+    def applies(self, evidence: Evidence) -> list[Finding]:
+        return list(self.check(evidence))
 
 
-class LineFinding(Protocol):
-    """Compares the set-ups of one workload; `compares` is pure."""
+Check = Callable[[Evidence], Iterable[Finding]]
+_run_kinds: dict[str, Kind[Run]] = {}
+_line_kinds: dict[str, Kind[Sequence[Line]]] = {}
 
-    LABEL: str
-    METHOD: str
-    compares: Callable[[Sequence[Line]], list[Finding]]
+
+def run_finding(label: str) -> Callable[[Check[Run]], Check[Run]]:
+    """Declare a finding that looks at one run."""
+    return _declare(label, _run_kinds)
+
+
+def line_finding(label: str) -> Callable[[Check[Sequence[Line]]], Check[Sequence[Line]]]:
+    """Declare a finding that compares the set-ups of one workload."""
+    return _declare(label, _line_kinds)
+
+
+def _declare(
+    label: str, kinds: dict[str, Kind[Evidence]]
+) -> Callable[[Check[Evidence]], Check[Evidence]]:
+    def declare(check: Check[Evidence]) -> Check[Evidence]:
+        kinds[check.__name__] = Kind(label, check)
+        return check
+
+    return declare
 
 
 @cache
-def run_findings() -> Mapping[str, RunFinding]:
+def run_findings() -> Mapping[str, Kind[Run]]:
     """Return the findings that look at one run, by kind and in the order of their names."""
-    return {
-        kind: cast(RunFinding, module)
-        for kind, module in _modules().items()
-        if hasattr(module, "applies")
-    }
+    _import_chapters()
+    return dict(sorted(_run_kinds.items()))
 
 
 @cache
-def line_findings() -> Mapping[str, LineFinding]:
+def line_findings() -> Mapping[str, Kind[Sequence[Line]]]:
     """Return the findings that compare lines, by kind and in the order of their names."""
-    modules = {kind: module for kind, module in _modules().items() if hasattr(module, "compares")}
-    return {kind: cast(LineFinding, module) for kind, module in modules.items()}
+    _import_chapters()
+    return dict(sorted(_line_kinds.items()))
 
 
-def _modules() -> dict[str, object]:
-    names = sorted(info.name for info in pkgutil.iter_modules(findings.__path__))
-    return {n: importlib.import_module(f"{findings.__name__}.{n}") for n in names if n[0] != "_"}
+def _import_chapters() -> None:
+    for chapter in pkgutil.iter_modules(findings.__path__):
+        if chapter.name.startswith("_"):
+            continue
+        module = importlib.import_module(f"{findings.__name__}.{chapter.name}")
+        # Modules of a single finding, until they are chapters.
+        if hasattr(module, "applies"):
+            _run_kinds[chapter.name] = Kind(module.LABEL, module.applies)
+        if hasattr(module, "compares"):
+            _line_kinds[chapter.name] = Kind(module.LABEL, module.compares)

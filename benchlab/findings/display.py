@@ -71,9 +71,10 @@ class Kind:
 
 
 def label_of(kind: str) -> str:
-    module = _finding_module(kind)
-    label = finding.HISTORY_LABELS.get(kind, kind.replace("_", " ").capitalize())
-    return module.LABEL if module else label
+    """Label of a kind, also of one that no longer exists."""
+    declared = finding.run_findings().get(kind) or finding.line_findings().get(kind)
+    former = finding.HISTORY_LABELS.get(kind, kind.replace("_", " ").capitalize())
+    return declared.label if declared else former
 
 
 def anchor_of(kind: str) -> str:
@@ -81,17 +82,6 @@ def anchor_of(kind: str) -> str:
     if kind in finding.HISTORY_LABELS:
         return slugify(kind.replace("_", " "))
     return slugify(label_of(kind) if kind in finding.run_findings() else kind)
-
-
-def method_of(kind: str) -> str:
-    """The heading in docs/method.md."""
-    module = _finding_module(kind)
-    return module.METHOD if module else "Findings"
-
-
-def _finding_module(kind: str) -> finding.RunFinding | finding.LineFinding | None:
-    """None if the module no longer exists."""
-    return finding.run_findings().get(kind) or finding.line_findings().get(kind)
 
 
 def unreviewed_alerts(user: Person) -> QuerySet[Finding]:

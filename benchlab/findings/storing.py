@@ -7,7 +7,7 @@ import dataclasses
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from django.db.models import Count, Exists, Max, OuterRef, QuerySet, Subquery
 from agents.plaintext import visible
 from benchlab.analysis import finding
 from benchlab.analysis.evidence import Line, Run
+from benchlab.analysis.finding import Evidence
 from benchlab.campaigns.models import Campaign
 from benchlab.findings import stored_runs
 from benchlab.findings.models import MOST_ABOUT, Finding, Looked
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 # fields that a rebuild overwrites
 REBUILT_FIELDS = ("says", "severity", "numbers", "runs", "stands")
 
-# by kind; None: its module failed
+# by kind; None: its check failed
 FindingsByKind = Mapping[str, Sequence[finding.Finding] | None]
 
 
@@ -84,27 +85,25 @@ def _store_run_findings(
 
 
 def findings_of_run(run: Run) -> FindingsByKind:
-    """Apply every module that checks a single run. Pure."""
-    return _collect_findings(
-        {kind: check.applies for kind, check in finding.run_findings().items()}, run, run.run
-    )
+    """Apply every check of a single run. Pure."""
+    return _collect_findings(finding.run_findings(), run, run.run)
 
 
 def findings_of_lines(lines: Sequence[Line]) -> FindingsByKind:
-    """Apply every module that compares lines. Pure."""
-    looks = {kind: check.compares for kind, check in finding.line_findings().items()}
-    return _collect_findings(looks, lines, lines[0].workload if lines else "")
+    """Apply every check of lines. Pure."""
+    workload = lines[0].workload if lines else ""
+    return _collect_findings(finding.line_findings(), lines, workload)
 
 
 def _collect_findings(
-    looks: Mapping[str, Callable[[Any], list[finding.Finding]]], evidence: Any, what: object
+    kinds: Mapping[str, finding.Kind[Evidence]], evidence: Evidence, what: object
 ) -> dict[str, list[finding.Finding] | None]:
     findings: dict[str, list[finding.Finding] | None] = {}
-    for kind, look in looks.items():
+    for kind, declared in kinds.items():
         try:
-            findings[kind] = look(evidence)
+            findings[kind] = declared.applies(evidence)
         except Exception:
-            # A module that fails must not cost the findings of the others.
+            # A check that fails must not cost the findings of the others.
             log.exception("finding %s of %s", kind, what)
             findings[kind] = None
     return findings
@@ -202,7 +201,7 @@ def store_history_alerts(
 
 
 def _unique_findings(findings_by_kind: FindingsByKind) -> dict[tuple[str, str], finding.Finding]:
-    """Return the findings by kind and about. Two with the same key are a fault of their module."""
+    """Return the findings by kind and about. Two with the same key are a fault of their check."""
     unique: dict[tuple[str, str], finding.Finding] = {}
     for kind, findings in findings_by_kind.items():
         for run_finding in findings or ():

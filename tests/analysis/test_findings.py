@@ -8,9 +8,12 @@ tests/analysis/test_findings.py --accept`).
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -32,8 +35,26 @@ def cases(kind: str) -> list[dict[str, Any]]:
 
 def findings_of(kind: str, case: dict[str, Any]) -> list[Finding]:
     if "run" in case:
-        return finding.run_findings()[kind].applies(evidence.run_from_json(case["run"]))
-    return finding.line_findings()[kind].compares(evidence.lines_from_json(case["lines"]))
+        return finding.run_findings()[kind].applies(from_json(evidence.Run, case["run"]))
+    lines = [from_json(evidence.Line, row) for row in case["lines"]]
+    return finding.line_findings()[kind].applies(lines)
+
+
+def from_json(kind: Any, data: Any) -> Any:
+    """Evidence of that kind; a ValueError names an unknown field."""
+    if is_dataclass(kind):
+        assert isinstance(kind, type)
+        hints = get_type_hints(kind)
+        unknown = set(data) - {field.name for field in fields(kind)}
+        if unknown:
+            raise ValueError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
+        return kind(**{name: from_json(hints[name], value) for name, value in data.items()})
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is tuple and isinstance(data, list):
+        return tuple(from_json(inner[0], item) for item in data)
+    if origin is not None and origin is not UnionType and isinstance(data, Mapping):
+        return {key: from_json(inner[1], value) for key, value in data.items()}
+    return float("nan") if kind is float and data is None else data
 
 
 def described(case: dict[str, Any], findings: list[Finding]) -> str:
@@ -92,10 +113,10 @@ def test_a_run_of_which_nothing_is_known_is_found_nothing_of(kind):
         assert finding.run_findings()[kind].applies(nothing) == []
     else:
         alone = evidence.Line("a", "w", (nothing,), (1,))
-        assert finding.line_findings()[kind].compares([alone]) == []
-        assert finding.line_findings()[kind].compares([alone, alone]) == []
+        assert finding.line_findings()[kind].applies([alone]) == []
+        assert finding.line_findings()[kind].applies([alone, alone]) == []
 
 
 def test_a_misspelt_field_is_named():
     with pytest.raises(ValueError, match="Access has no blok"):
-        evidence.run_from_json({"tool": "fio", "access": {"blok": 4096}})
+        from_json(evidence.Run, {"tool": "fio", "access": {"blok": 4096}})

@@ -82,7 +82,7 @@ def told(one, host, dice):
 
 def said(kind, first, second, truth=1.0, grown="", allowed=()):
     """Share of pairs that are told a thing, and are not told that it is open or one of those `allowed`."""
-    compares = finding.line_findings()[kind].compares
+    compares = finding.line_findings()[kind].applies
     wrong, dice = 0, np.random.default_rng(SEED)
     for logs, order in simulated(truth):
         host = simulated_hosts.host(dice)
@@ -131,7 +131,7 @@ def test_what_a_lab_differs_by_is_in_the_error(order):
             line("a", logs[0], order, POOL, rebuilt),
             line("b", logs[1], order, LOGGED, rebuilt),
         ]
-        assert len(finding.line_findings()["slog_costs"].compares(both)) == told
+        assert len(finding.line_findings()["slog_costs"].applies(both)) == told
 
 
 @pytest.mark.one_in(2)
@@ -149,7 +149,7 @@ def by_depth(ratios, kind, first, second, **more):
         line("a", logs[0], Order.INTERLEAVED, first),
         line("b", logs[1], Order.INTERLEAVED, second, **more),
     ]
-    return [one.sentence for one in finding.line_findings()[kind].compares(both)]
+    return [one.sentence for one in finding.line_findings()[kind].applies(both)]
 
 
 def test_slower_after_a_growth_is_said_of_the_depths_that_are():
@@ -187,8 +187,8 @@ def test_a_rating_is_not_reached_before_it_is():
                 {"sdb": Device("sdb", rated_iops=RATED)},
                 {"sdb": Device("sdb", rated_iops=700)},
             )
-            wrong += bool(kind.compares([line("a", logs[0], order, DISK, devices=disk)]))
-            found += bool(kind.compares([line("a", logs[0], order, DISK, devices=half)]))
+            wrong += bool(kind.applies([line("a", logs[0], order, DISK, devices=disk)]))
+            found += bool(kind.applies([line("a", logs[0], order, DISK, devices=half)]))
     print(f"seed {SEED}: reached too early {wrong}, found {found} of {COUNT // 2} lines")
     assert wrong / (COUNT // 2) <= MOST + 0.01 * (profile() != FULL) and found / (COUNT // 2) >= 0.7
 
@@ -202,7 +202,7 @@ def test_repeats_with_nothing_but_noise_agree(noise, repeats, tilt):
     dice, kind = np.random.default_rng(SEED), finding.line_findings()["repeats_disagree"]
     logs = dice.normal(0, noise, (COUNT, 7, repeats))
     logs *= (tilt ** (dice.uniform(-1, 1, (COUNT, 1)) * np.linspace(0, 1, 7)))[..., None]
-    wrong = sum(bool(kind.compares([line("a", one, Order.INTERLEAVED, DISK)])) for one in logs)
+    wrong = sum(bool(kind.applies([line("a", one, Order.INTERLEAVED, DISK)])) for one in logs)
     print(f"seed {SEED}: {repeats} repeats, noise {noise}, tilt {tilt}: {wrong} of {COUNT}")
     assert wrong / COUNT <= MOST
 
@@ -258,4 +258,4 @@ def test_each_finding_could_be_made_of_what_equals_carry(kind):
             dice,
         ),
     ]
-    assert finding.line_findings()[kind].compares(both)
+    assert finding.line_findings()[kind].applies(both)

@@ -261,10 +261,7 @@ def test_the_queries_do_not_grow_with_the_findings(
 def test_a_view_looks_for_no_finding_and_stores_none(web, lab, found, what, monkeypatch):
     """They are found once, by a worker: fifty viewers cost fifty readings of rows."""
     many(lab)
-    for module in (*finding.run_findings().values(), *finding.line_findings().values()):
-        for look in ("applies", "compares"):
-            if hasattr(module, look):
-                monkeypatch.setattr(module, look, None)
+    monkeypatch.setattr(finding.Kind, "applies", None)
     for look in ("find_for_attempts", "_store_sets", "findings_of_run", "findings_of_lines"):
         monkeypatch.setattr(storing, look, None)
     before = list(Finding.objects.order_by("pk").values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import timedelta
-from types import SimpleNamespace
 
 import pytest
 from django.core.management import call_command
@@ -31,10 +30,7 @@ def only(monkeypatch):
     """Replaces the modules that look at runs, and at lines."""
 
     def use(lines=False, **looks) -> None:
-        made = {
-            kind: SimpleNamespace(LABEL=kind, METHOD="Findings", applies=look, compares=look)
-            for kind, look in looks.items()
-        }
+        made = {kind: finding.Kind(kind, look) for kind, look in looks.items()}
         monkeypatch.setattr(finding, "line_findings" if lines else "run_findings", lambda: made)
 
     return use

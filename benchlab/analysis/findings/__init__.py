@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings on whether a number is valid, or what it means: a module each, see benchlab.analysis.finding."""
+"""Findings on whether a number is valid, or what it means, in chapters by subject: see benchlab.analysis.finding."""
