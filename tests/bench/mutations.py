@@ -78,12 +78,6 @@ EQUIVALENT = {
     ("agents/facts/device_uses.py", "uses", "boundary", 1): "a device never stands on itself",
     ("agents/readers/iostat.py", "_Reader._rows", "and/or", 2): "headings are no row either",
     ("benchlab/analysis/differences.py", "discoveries", "keyword", 4): "numpy's own default",
-    (
-        "benchlab/analysis/findings/sub_sector_writes.py",
-        "_passes_on",
-        "number",
-        1,
-    ): "one level that does not pass writes on stands for another",
 }
 
 

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work of the disks beyond the tool's: amplification, flushes, small writes, parity; and its balance over members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchlab.analysis.activity import measured_parts, tool_rates
+from benchlab.analysis.devices.amplification import amplification
+from benchlab.analysis.devices.flushes import SECTOR, Flushes, flushes
+from benchlab.analysis.evidence import Layer, Run
+from benchlab.analysis.finding import Finding, Number, Severity, run_finding
+from benchlab.analysis.formats import join_names, rate, ratio_number, share, times_text
+
+# least B/s
+LEAST = 1 << 20
+# least number of samples
+ENOUGH = 3
+# ratio to the amplification of the layout itself
+MORE = 1.5
+# Share of the writes: if each write is followed by a flush, half of them are flushes.
+MOST_FLUSHES = 0.45
+# least writes/s
+LEAST_WRITES = 10.0
+# Share of the bytes that the tool writes: a file system's metadata is below it.
+PARITY_READS = 0.25
+# Writes in each operation of pg_test_fsync's open_sync sizes, by kB; each operation is 16 kB.
+OPEN_SYNC = {
+    4: ("open_sync.4x4.ops", 4),
+    2: ("open_sync.8x2.ops", 8),
+    1: ("open_sync.16x1.ops", 16),
+}
+# Ratio to a write of 4 kB: a smaller one should be no slower, and figures of one run may be 20 % off.
+SLOWER = 1.75
+# Layers whose growth moves no data; md reshapes.
+STAY = {"lvm": "volume", "zpool": "pool"}
+# share of the load of the least busy old disk
+LESS = 0.5
+
+
+@run_finding("The disks move more than the tool")
+def amplified(run: Run) -> Iterator[Finding]:
+    """The disks moved several times what the tool did: a journal, parity, copy on write, larger pieces.
+
+    One finding for each direction: the window with the highest amplification.
+    """
+    if run.resyncing:
+        return
+    parts = measured_parts(run)
+    for way, due in (("read", 1.0), ("write", run.write_multiple)):
+        candidates = [
+            (times, window, *rates)
+            for window, part in parts
+            if (rates := _disk_and_tool_rates(part, window, run, way)) is not None
+            and (times := amplification(rates[:1], rates[1])) is not None
+            and times >= MORE * due
+        ]
+        if not candidates:
+            continue
+        times, window, moved, requested = max(candidates)
+        what = "reads" if way == "read" else "writes"
+        own = f", of which the layout's own copies and parity make up to {due:g}" if due > 1 else ""
+        yield Finding(
+            f"The {what} on disk are {times_text(times)} those of the tool{own}: {rate(moved)} on"
+            f" {join_names(run.active_disks)}, {rate(requested)} asked{_in_window(run, window)}",
+            Severity.NOTE,
+            {
+                "disks": Number(moved, "B/s", f"{what} on disk", metric=f"{way}.bandwidth"),
+                "tool": Number(requested, "B/s", f"{what} of the tool", figure=f"{way}.bandwidth"),
+            },
+            about=way,
+        )
+
+
+def _in_window(run: Run, window: str) -> str:
+    return f" in {window}" if window and len(run.measured_windows) > 1 else ""
+
+
+def _disk_and_tool_rates(part: Run, window: str, run: Run, way: str) -> tuple[float, float] | None:
+    requested, moved = tool_rates(part, window, run)[way], part.disk_rate(way)
+    if requested is None or moved is None or requested < LEAST:
+        return None
+    return (moved, requested) if part.disk_samples(way) >= ENOUGH else None
+
+
+@run_finding("Disks mostly flush")
+def flush_bound(run: Run) -> Iterator[Finding]:
+    """Most of a disk's writes are flushes, which move no bytes (article 000: 7,248 w/s with 0.3 MB/s).
+
+    One finding per run: the window in which most disks are affected.
+    """
+    windows = [
+        (window, affected) for window, part in measured_parts(run) if (affected := _flushing(part))
+    ]
+    if not windows:
+        return
+    window, affected = max(
+        windows, key=lambda pair: (len(pair[1]), max(disk.share for disk in pair[1].values()))
+    )
+    name = max(affected, key=lambda name: affected[name].share)
+    worst, total = affected[name], len(run.active_disks)
+    many = f"; {len(affected)} of {total} disks got mostly flushes" if total > 1 else ""
+    metric = "write.iops"
+    yield Finding(
+        f"At least {share(worst.share)} of the {worst.writes:.0f} writes a second on {name}"
+        f"{_in_window(run, window)} were flushes, which move no bytes{many}",
+        Severity.LIMIT,
+        {
+            "share": Number(
+                worst.share, "1", f"flushes of the writes on {name}", device=name, metric=metric
+            ),
+            "writes": Number(worst.writes, "op/s", f"writes on {name}", device=name, metric=metric),
+        },
+        about="flushes",
+    )
+
+
+def _flushing(part: Run) -> dict[str, Flushes]:
+    """Disks whose writes are mostly flushes."""
+    columns = [
+        part.means(metric, part.active_disks)
+        for metric in ("write.iops", "write.bandwidth", "flush.iops")
+    ]
+    affected = {}
+    for name in part.active_disks:
+        writes, moved, counted = (column.get(name, float("nan")) for column in columns)
+        device = part.devices.get(name)
+        block = (device.logical_block if device else None) or SECTOR
+        disk = flushes(writes, moved, counted, block)
+        if disk is not None and disk.writes >= LEAST_WRITES and disk.share >= MOST_FLUSHES:
+            affected[name] = disk
+    return affected
+
+
+@run_finding("Parity costs reads")
+def raid5_read_modify_write(run: Run) -> Iterator[Finding]:
+    """Members are read under a load of writes: parity, or a record, is made anew of what was there.
+
+    A write smaller than a stripe costs RAID 4 and 5 two reads and two writes, RAID 6 three of each. The most expensive
+    of several windows is reported, but none while an array resyncs, which reads all members.
+    """
+    if not run.only_writes or run.resyncing:
+        return
+    for layer in run.layers:
+        if layer.parity and len(layer.uses.get("data", ())) > 1:
+            costs = (_parity_cost(part, window, run, layer) for window, part in measured_parts(run))
+            expensive = [cost for cost in costs if cost]
+            if expensive:
+                most = max(expensive, key=lambda cost: (cost[1] + cost[2]) / cost[0])
+                yield _describe_parity(layer, *most)
+
+
+def _parity_cost(
+    part: Run, window: str, run: Run, layer: Layer
+) -> tuple[float, float, float] | None:
+    """B/s that the tool wrote, that the members read, and that they wrote; None if there is no such cost."""
+    wrote, members = tool_rates(part, window, run)["write"], layer.uses["data"]
+    read = part.total_rate("read.bandwidth", members)
+    written = part.total_rate("write.bandwidth", members)
+    if wrote is None or read is None or written is None:
+        return None
+    costly = wrote > 0 and read >= max(LEAST, PARITY_READS * wrote)
+    return (wrote, read, written) if costly else None
+
+
+def _describe_parity(layer: Layer, wrote: float, read: float, written: float) -> Finding:
+    members = join_names(layer.uses["data"])
+    kind = str(layer.options.get("layout"))
+    why = "records are read before a part of them is written"
+    if layer.kind == "md":
+        kind = f"RAID {layer.level}"
+        why = "parity is made of what was read before (read-modify-write)"
+    return Finding(
+        f"Each byte written costs {ratio_number((read + written) / wrote)} bytes on the members of {kind}:"
+        f" the tool wrote {rate(wrote)}, they read {rate(read)} and wrote {rate(written)}; {why}",
+        Severity.LIMIT,
+        {
+            "tool": Number(wrote, "B/s", "written, by the tool", figure="write.bandwidth"),
+            "read": Number(read, "B/s", f"read of {members}", metric="read.bandwidth"),
+            "written": Number(written, "B/s", f"written to {members}", metric="write.bandwidth"),
+        },
+        about=f"{layer.kind} {kind}",
+    )
+
+
+@run_finding("Writes below the disk's block")
+def sub_sector_writes(run: Run) -> Iterator[Finding]:
+    """Writes smaller than a disk's block: each is read, changed and written inside of it (article 000, 2 and 1 kB)."""
+    yield from _measured_sizes(run)
+    yield from _requested_block(run)
+
+
+def _measured_sizes(run: Run) -> Iterator[Finding]:
+    """Report by pg_test_fsync: a write of 2 kB, and of 1 kB, takes longer than one of 4 kB."""
+    rates = {size: count * run.figures.get(name, 0.0) for size, (name, count) in OPEN_SYNC.items()}
+    if not all(rate > 0 for rate in rates.values()):
+        return
+    seconds = {size: 1 / rate for size, rate in rates.items()}
+    four, two, single = seconds.values()
+    if min(two, single) < SLOWER * four:
+        return
+    yield Finding(
+        f"A synced write of 2 kB takes {times_text(two / four)} as long as one of 4 kB, one of 1 kB"
+        f" {times_text(single / four)} ({1e6 * four:.0f}, {1e6 * two:.0f} and {1e6 * single:.0f} µs):"
+        " below its block the disk, or a layer, reads before it writes",
+        Severity.LIMIT,
+        {
+            f"{size} kB": Number(
+                seconds[size], "s", f"a write of {size} kB", figure=OPEN_SYNC[size][0]
+            )
+            for size in OPEN_SYNC
+        },
+        about="open_sync",
+    )
+
+
+def _requested_block(run: Run) -> Iterator[Finding]:
+    """Report direct writes that reach disks with larger blocks unchanged."""
+    block = run.access.block
+    reaches_disks = all(layer.quiet or layer.kind == "directory" for layer in run.layers)
+    if not (block and run.access.writes and run.access.direct and reaches_disks):
+        return
+    watched = (name for name in run.active_disks if name in run.devices)
+    physical = {name: run.devices[name].physical_block or 0 for name in watched}
+    large = {name: size for name, size in physical.items() if size > block}
+    if not large:
+        return
+    name, size = next(iter(large.items()))
+    yield Finding(
+        f"It writes {block} B at a time on {join_names(tuple(large))}, whose physical block is {size} B: each write is"
+        " a read and a write inside the disk",
+        Severity.LIMIT,
+        {
+            "block": Number(block, "B", "the tool's smallest write"),
+            "physical": Number(size, "B", f"physical block of {name}", device=name),
+        },
+        about="block size",
+    )
