@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchlab.analysis.activity import measured_parts, tool_rates
+from benchlab.analysis.activity import BYTES_LABEL, Group, balances, measured_parts, tool_rates
 from benchlab.analysis.devices.amplification import amplification
+from benchlab.analysis.devices.balance import Balance, Spread
 from benchlab.analysis.devices.flushes import SECTOR, Flushes, flushes
-from benchlab.analysis.evidence import Layer, Run
+from benchlab.analysis.evidence import AFTER, Layer, Run
 from benchlab.analysis.finding import Finding, Number, Severity, run_finding
 from benchlab.analysis.formats import join_names, rate, ratio_number, share, times_text
 
@@ -236,3 +237,141 @@ def _requested_block(run: Run) -> Iterator[Finding]:
         },
         about="block size",
     )
+
+
+def _share_number(way: str, carried: float, disks: str, device: str = "") -> Number:
+    """Share of the bytes of that direction that these disks carry."""
+    what, metric = f"{BYTES_LABEL[way]}, by {disks}", f"{way}.bandwidth"
+    return Number(carried, "1", what, device=device, metric=metric)
+
+
+@run_finding("Few disks do the work")
+def few_members(run: Run) -> Iterator[Finding]:
+    """k of n disks do the work: the others only add cost (docs/analysis.md, section 6; article 000, 2 of 12).
+
+    One finding for each use and direction: the window in which the fewest disks do the work.
+    """
+    for way in BYTES_LABEL:
+        parts: dict[Group, list[tuple[str, Balance]]] = {}
+        for window, group, balance in balances(run, way):
+            parts.setdefault(group, []).append((window, balance))
+        for group, windows in parts.items():
+            few = [pair for pair in windows if pair[1].spread == Spread.FEW]
+            if few:
+                yield _describe_few_members(way, group, few, len(windows))
+
+
+def _describe_few_members(
+    way: str, group: Group, few: list[tuple[str, Balance]], total: int
+) -> Finding:
+    window, balance = min(few, key=lambda pair: (len(pair[1].doers), -pair[1].carried))
+    doers = tuple(group.names[index] for index in balance.doers)
+    sentence = (
+        f"{len(doers)} of {len(group.names)} disks ({group.kind}, {group.use}) carry {share(balance.carried)}"
+        f" of the {BYTES_LABEL[way]}: {join_names(doers)}"
+    )
+    if total > 1:
+        sentence += f"; so in {len(few)} of {total} windows, this is of {window}"
+    elif balance.averaged:
+        several = f"{balance.windows} samples"
+        sentence += f"; by {'a single report' if balance.windows == 1 else several}"
+    return Finding(
+        sentence,
+        Severity.LIMIT,
+        {
+            "share": _share_number(way, balance.carried, join_names(doers)),
+            "disks": Number(len(doers), "1", f"disks of {len(group.names)}"),
+        },
+        about=f"{way} {group.kind} {group.use}",
+    )
+
+
+@run_finding("Disks work in turn")
+def in_turn(run: Run) -> Iterator[Finding]:
+    """Members are even over the run, and few work at a time: a stripe that is as fast as one (docs/analysis.md, 6).
+
+    One finding for each use and direction: the first window in which members work in turn.
+    """
+    reported = set()
+    for way in BYTES_LABEL:
+        for _, group, balance in balances(run, way):
+            about = f"{way} {group.kind} {group.use}"
+            if balance.spread != Spread.IN_TURN or about in reported:
+                continue
+            reported.add(about)
+            half, total = len(group.names) // 2, len(group.names)
+            yield Finding(
+                f"{join_names(group.names)} share the {BYTES_LABEL[way]} evenly over the run, and in each second"
+                f" {half} of {total} or fewer carry nearly all of them",
+                Severity.LIMIT,
+                {
+                    "at once": Number(half, "1", f"disks of {total}, or fewer"),
+                    "samples": Number(balance.windows, "1", "samples"),
+                },
+                about=about,
+            )
+
+
+@run_finding("Disks are used unevenly")
+def uneven_members(run: Run) -> Iterator[Finding]:
+    """Members carry unlike shares of the bytes, though most of them work (docs/analysis.md, section 6).
+
+    One finding for each use and direction: the most uneven window.
+    """
+    worst: dict[str, tuple[str, str, Group, Balance]] = {}
+    for way in BYTES_LABEL:
+        for window, group, balance in balances(run, way):
+            about = f"{way} {group.kind} {group.use}"
+            if balance.spread != Spread.UNEVEN or not balance.conclusive:
+                continue
+            if about not in worst or balance.variation >= worst[about][3].variation:
+                worst[about] = (way, window, group, balance)
+    for about, (way, window, group, balance) in worst.items():
+        order = sorted(zip(balance.shares, group.names, strict=True), key=lambda pair: -pair[0])
+        (high, most), (low, least) = order[0], order[-1]
+        yield Finding(
+            f"Of the {BYTES_LABEL[way]}{_in_window(run, window)} {most} carries {share(high)} and {least} {share(low)},"
+            f" where {share(1 / len(order))} each were even ({group.kind}, {group.use})",
+            Severity.NOTE,
+            {
+                "most": _share_number(way, high, most, most),
+                "least": _share_number(way, low, least, least),
+            },
+            about=about,
+        )
+
+
+@run_finding("Extended, not restriped")
+def extended_not_restriped(run: Run) -> Iterator[Finding]:
+    """A volume was extended, and its new disks carry little: old data stays where it is (article 002).
+
+    LVM never restripes, a zpool never moves its data. New disks are the last of a layer, as growth appends them. One
+    finding for each direction, only after a growth.
+    """
+    if not run.stage.startswith(AFTER):
+        return
+    reported = set()
+    for way in BYTES_LABEL:
+        for _, group, balance in balances(run, way):
+            new, about = _idle_new_disks(balance), f"{way} {group.kind}"
+            if not new or group.kind not in STAY or group.use != "data" or about in reported:
+                continue
+            reported.add(about)
+            added, carried = join_names(group.names[-new:]), sum(balance.shares[-new:])
+            yield Finding(
+                f"{added} carr{'ies' if new == 1 else 'y'} {share(carried)} of the {BYTES_LABEL[way]}, where"
+                f" {share(new / len(group.names))} were even: the {STAY[group.kind]} was extended, and what was written"
+                " before stays on the other disks",
+                Severity.LIMIT,
+                {"share": _share_number(way, carried, added)},
+                about=about,
+            )
+
+
+def _idle_new_disks(balance: Balance) -> int:
+    """Number of disks at the end that carry less than half of what each disk before them carries; 0: none."""
+    if balance.spread not in (Spread.FEW, Spread.UNEVEN):
+        return 0
+    shares = balance.shares
+    idle_counts = [k for k in range(1, len(shares)) if max(shares[-k:]) < LESS * min(shares[:-k])]
+    return max(idle_counts, key=lambda k: min(shares[:-k]) - max(shares[-k:]), default=0)
