@@ -14,7 +14,7 @@ from agents.contracts import Histogram, Metric, OptionsError, ParseError, Series
 from agents.drivers import protocols, registry
 from agents.jobs import job
 from agents.texts.parsed_result import ParsedResult
-from benchlab.analysis.findings.clock_jumped import clock_step
+from benchlab.analysis.findings.over_time import clock_step
 from benchlab.runs import storable
 from benchlab.runs.artifact_reader import Outputs
 from benchlab.runs.artifact_writer import SAMPLES

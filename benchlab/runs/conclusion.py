@@ -12,7 +12,7 @@ from django.db import transaction
 from agents.contracts import ParseError, Reason
 from agents.drivers import registry
 from agents.jobs import job
-from benchlab.analysis.findings.clock_jumped import clock_step
+from benchlab.analysis.findings.over_time import clock_step
 from benchlab.analysis.formats import rate
 from benchlab.runs import artifact_figures, figure_rows, transitions
 from benchlab.runs.artifact_figures import Figures
