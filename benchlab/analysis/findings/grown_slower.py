@@ -14,7 +14,7 @@ from benchlab.analysis.findings._set_ups import (
     depths_text,
     stack_signature,
 )
-from benchlab.analysis.findings.cpu_bound import busiest
+from benchlab.analysis.findings.cpu import busiest
 from benchlab.analysis.formats import share
 from benchlab.analysis.verdicts import Conclusion
 
