@@ -13,9 +13,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchlab.analysis import finding
+from benchlab.analysis import finding, set_ups
 from benchlab.analysis.evidence import Access, Line, Run
-from benchlab.analysis.findings import _set_ups, short_warm_up
+from benchlab.analysis.findings import over_time
 from benchlab.testing.profiles import CI, FULL, QUICK, profile
 from tests.analysis import test_device_findings as devices
 from tests.analysis.simulated_runs import STACKS, Truth, carried, clean, compress, run
@@ -47,7 +47,7 @@ def told():
 def test_lines_are_compared_by_iops_along_a_sweep_and_by_throughput_elsewhere(depths, figure):
     figures = {"iops": 100.0, "bandwidth": 4096e2}
     runs = [Run("fio", Access(outstanding=depth), figures=figures) for depth in depths]
-    assert _set_ups.common_figure([Line("a", "b", tuple(runs), (1, 2))]) == figure
+    assert set_ups.common_figure([Line("a", "b", tuple(runs), (1, 2))]) == figure
 
 
 @pytest.mark.one_in(4)
@@ -65,7 +65,7 @@ def test_neighbours_alike_are_not_underrated_in_a_short_series(correlation):
         series = dice.standard_normal(120)
         for at in range(1, series.size):
             series[at] += correlation * series[at - 1]
-        found.append(short_warm_up._widened(series[100:], float(series[100:].std())))
+        found.append(over_time._widened(series[100:], float(series[100:].std())))
     assert np.median(found) >= (1 + correlation) / (1 - correlation)
 
 

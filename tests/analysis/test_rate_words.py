@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchlab.analysis.findings._set_ups import figure_amount
 from benchlab.analysis.formats import rate, shown_unit
+from benchlab.analysis.set_ups import figure_amount
 from benchlab.web.units import si
 
 SAID = [

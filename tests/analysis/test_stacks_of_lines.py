@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from benchlab.analysis import finding, set_ups
 from benchlab.analysis.evidence import Access, Device, Layer, Line, Run
-from benchlab.analysis.findings import _set_ups, sub_sector_writes
 
 DATA = {"data": ("sdb", "sdc")}
 LOG = Layer("partition", {"use": "log"}, {"log": ("nvme0n1",)})
@@ -34,7 +34,7 @@ def of_layers(*layers: Layer) -> Line:
 def test_a_sweep_is_compared_by_its_iops_and_one_depth_by_its_throughput(depths, figures, taken):
     values = dict.fromkeys(figures, 1.0)
     runs = [Run(tool="fio", access=Access(outstanding=n), figures=values) for n in depths]
-    assert _set_ups.common_figure([line(*runs)]) == taken
+    assert set_ups.common_figure([line(*runs)]) == taken
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_a_sweep_is_compared_by_its_iops_and_one_depth_by_its_throughput(depths,
     ],
 )
 def test_spare_uses_are_left_out_of_a_stack(layers, spare, expected):
-    assert _set_ups.stack_signature(layers, spare) == expected
+    assert set_ups.stack_signature(layers, spare) == expected
 
 
 def test_a_stack_that_is_not_counted_names_its_uses_only():
-    assert _set_ups.stack_signature([POOL], ignore=["layout"], counted=False) == (
+    assert set_ups.stack_signature([POOL], ignore=["layout"], counted=False) == (
         ("zpool", (), (("data", 0), ("log", 0))),
     )
 
@@ -72,12 +72,12 @@ def test_a_stack_that_is_not_counted_names_its_uses_only():
     ],
 )
 def test_a_use_is_given_by_disks_by_a_partition_or_by_a_layer_that_caches(layer, use, expected):
-    assert _set_ups.has_use(of_layers(layer), use) is expected
+    assert set_ups.has_use(of_layers(layer), use) is expected
 
 
 def test_disks_that_hold_data_are_named_once():
     cache = Layer("partition", {"use": "cache"}, {"data": ("nvme1n1",)})
-    assert _set_ups.data_disks(of_layers(LOG, cache, POOL, Layer("zfs", {}, DATA))) == (
+    assert of_layers(LOG, cache, POOL, Layer("zfs", {}, DATA)).data_disks == (
         "sdb",
         "sdc",
     )
@@ -106,4 +106,6 @@ def test_small_writes_reach_the_disk_through_some_layers_only(kind, options, rea
         layers=(Layer(kind, options, {"data": ("sdb",)}),),
         devices={"sdb": Device("sdb", physical_block=4096)},
     )
-    assert [one.about for one in sub_sector_writes.applies(run)] == ["block size"] * reaches
+    assert [one.about for one in finding.run_findings()["sub_sector_writes"].applies(run)] == [
+        "block size"
+    ] * reaches

@@ -10,13 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 
-from benchlab.analysis.evidence import Layer, Line
-from benchlab.analysis.finding import Finding, Severity, line_finding
-from benchlab.analysis.formats import join_names
+from benchlab.analysis.evidence import AFTER, Layer, Line, Run
+from benchlab.analysis.finding import Finding, Number, Severity, line_finding
+from benchlab.analysis.findings.cpu import busiest
+from benchlab.analysis.formats import join_names, ratio_range, share, times_text
 from benchlab.analysis.set_ups import (
+    SIZES,
+    Pair,
     comparable_pairs,
+    compare_lines,
     depths_text,
+    figure_word,
     has_use,
     stack_signature,
 )
@@ -185,3 +191,172 @@ def _stack_without_safety(line: Line) -> object:
         ]
         layers.append(replace(layer, options={**layer.options, "mount_options": others}))
     return stack_signature(layers, ignore=("sync", "write_cache"))
+
+
+@line_finding("More disks, no more work")
+def disks_do_not_scale(lines: Sequence[Line]) -> Iterator[Finding]:
+    """More disks hardly do more work: something else limits them, or the work is not spread over them.
+
+    Layouts that differ only in the number of disks are compared, at depths that could keep all of them busy. One repeat
+    decides nothing; its ratio is reported all the same.
+    """
+    for both in comparable_pairs(lines, _adds_disks):
+        if pair := _compare_busy_depths(both.first, both.second):
+            yield from _describe_scaling(pair)
+
+
+def _adds_disks(fewer: Line, more: Line) -> bool:
+    copies = any(
+        layer.kind == kind and layer.options.get(option) == value
+        for layer in fewer.layers
+        for kind, option, value in COPIES
+    )
+    if copies or not 0 < len(fewer.data_disks) < len(more.data_disks):
+        return False
+    return _stack_kind(fewer) == _stack_kind(more)
+
+
+def _stack_kind(line: Line) -> object:
+    """Kind of a line: its stack, with any number of disks, and how many of these hold nothing of their own."""
+    spare = len(line.runs[0].layout_disks) - len(line.data_disks)
+    return stack_signature(line.layers, ignore=SIZES, counted=False), spare
+
+
+def _compare_busy_depths(fewer: Line, more: Line) -> Pair | None:
+    """Compare two lines at the depths with a request for each disk; a stream has these at any depth: it reads ahead."""
+    least = len(more.data_disks)
+    streams = all(run.access.random is False for line in (fewer, more) for run in line.runs)
+    return compare_lines(fewer, more, lambda depth: streams or depth >= least)
+
+
+def _describe_scaling(pair: Pair) -> Iterator[Finding]:
+    """Claim it over all depths if none gains that much, else at the depths that surely do not gain it.
+
+    The pair then stands at the depth that gains least.
+    """
+    fewer, more = len(pair.first.data_disks), len(pair.second.data_disks)
+    most = 1 + PART * (more / fewer - 1)
+    high, points = pair.overall.high, pair.comparison.points
+    gains = any(
+        point.conclusion == Conclusion.FASTER and point.ratio >= most for point in points.values()
+    )
+    where, verb, severity = "", "does", Severity.LIMIT
+    if pair.single or high is None or high >= most or gains:
+        if depths := pair.depths_below(most):
+            least = min(depths, key=lambda depth: points[depth].ratio)
+            pair, where = pair.at_worst_of([least]), f" {depths_text(depths)}:"
+        elif pair.single and pair.overall.ratio < most:
+            verb, severity = "did", Severity.NOTE
+        else:
+            return
+    ratio = f"{pair.ratio_sentence(verb)} ({pair.interval_text()})"
+    yield Finding(
+        f"with {more} disks instead of {fewer}{where} {ratio}",
+        severity,
+        pair.ratio_numbers()
+        | {
+            "fewer": Number(fewer, "1", f"disks of {pair.first.name}"),
+            "more": Number(more, "1", f"disks of {pair.second.name}"),
+        },
+        about=pair.about,
+        runs=pair.run_ids,
+    )
+
+
+@line_finding("Slower after growth")
+def grown_slower(lines: Sequence[Line]) -> Iterator[Finding]:
+    """After a growth the layout is slower than before, or than one that was built with that size at once.
+
+    The ratio of single repeats is reported only if it is below 1.
+    """
+    for pair in comparable_pairs(lines, _is_grown):
+        same = pair.first.topology == pair.second.topology
+        than = f"slower than {'before it' if same else 'one built so large at once'}"
+        slower = pair.certain_depths(Conclusion.SLOWER)
+        severity, verb = Severity.LIMIT, "does"
+        claim = f"after its growth it is {than}"
+        if pair.unanimous_verdict() != Conclusion.SLOWER:
+            if slower:
+                claim = f"{claim} {depths_text(slower)}"
+                pair = pair.at_worst_of(slower)
+            elif pair.single and pair.overall.ratio < 1:
+                claim, verb, severity = f"whether it is {than} is open", "did", Severity.NOTE
+            else:
+                continue
+        sentence = f"{claim}: {pair.ratio_sentence(verb)} ({pair.interval_text()})"
+        numbers = pair.ratio_numbers()
+        if cpu := _busiest_cpu(pair.second.runs, max(pair.comparison.points)):
+            sentence += f"; meanwhile its busiest CPU was {share(cpu.value)} busy"
+            numbers["cpu"] = cpu
+        yield Finding(sentence, severity, numbers, about=pair.about, runs=pair.run_ids)
+
+
+def _is_grown(other: Line, grown: Line) -> bool:
+    if other.runs[0].stage or not grown.runs[0].stage.startswith(AFTER):
+        return False
+    return other.topology == grown.topology or _stack_size(other) == _stack_size(grown)
+
+
+def _stack_size(line: Line) -> object:
+    """Stack and number of disks; the options for how it reached that size may differ."""
+    return stack_signature(line.layers, ignore=SIZES), len(line.runs[0].layout_disks)
+
+
+def _busiest_cpu(runs: Sequence[Run], deepest: int) -> Number | None:
+    """Busy time of the busiest CPU at the `deepest` outstanding I/Os, if it had no time left; None otherwise.
+
+    Waiting for I/O does not count as work.
+    """
+    cores = [(busiest(run), run.run) for run in runs if run.depth == deepest]
+    full = [(busy, name, run) for (name, busy), run in cores if busy >= BUSY]
+    if not full:
+        return None
+    busy, name, run = max(full)
+    return Number(busy, "1", "busy time of a CPU", run=run, device=name, metric="cpu.idle")
+
+
+@line_finding("Overtaken")
+def overtakes(lines: Sequence[Line]) -> Iterator[Finding]:
+    """One set-up is ahead at some depths and behind at others: which is better depends on the load.
+
+    Crossings are found by the verdicts of the depths; for single repeats only the ratios are reported.
+    """
+    for first, second in combinations(lines, 2):
+        if pair := compare_lines(first, second):
+            yield from _describe_crossing(pair)
+
+
+def _describe_crossing(pair: Pair) -> Iterator[Finding]:
+    points = pair.comparison.points
+    ratios = {depth: point.ratio for depth, point in points.items()}
+    decided = pair.overall.conclusion == Conclusion.OVERTAKES
+    if decided:
+        ahead = [d for d, point in points.items() if point.conclusion == Conclusion.FASTER]
+        behind = [d for d, point in points.items() if point.conclusion == Conclusion.SLOWER]
+    elif pair.overall.repeats[1] == 1:
+        ahead = [depth for depth, ratio in ratios.items() if ratio >= APART]
+        behind = [depth for depth, ratio in ratios.items() if ratio <= 1 / APART]
+    else:
+        return
+    if not ahead or not behind:
+        return
+    lower, higher = (_range_of_ratios([ratios[d] for d in depths]) for depths in (behind, ahead))
+    numbers = pair.ratio_numbers()
+    most = max(ratios.values(), key=lambda ratio: max(ratio, 1 / ratio))
+    numbers["ratio"] = replace(numbers["ratio"], value=most)
+    yield Finding(
+        f"{pair.second.name} {'does' if decided else 'did'} {lower} the {figure_word(pair.figure)} of {pair.first.name}"
+        f" {depths_text(behind)}, and {higher} {depths_text(ahead)}"
+        f" ({pair.overall.reason if decided else pair.interval_text()})",
+        Severity.NOTE,
+        numbers,
+        about=pair.about,
+        runs=pair.run_ids,
+    )
+
+
+def _range_of_ratios(ratios: Sequence[float]) -> str:
+    low, high = min(ratios), max(ratios)
+    if times_text(low) == times_text(high):
+        return times_text(low)
+    return f"{ratio_range(low, high)} times"
