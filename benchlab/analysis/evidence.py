@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from math import isnan
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchlab.analysis.designs import Order
 
@@ -453,37 +451,3 @@ class Line:
             if figure in run.figures:
                 sweep.setdefault(run.depth, {})[repeat] = run.figures[figure]
         return sweep
-
-
-def run_from_json(data: Mapping[str, Any]) -> Run:
-    """Read a run. Raises ValueError with the name of a missing field."""
-    run: Run = _from_json(Run, data)
-    return run
-
-
-def lines_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[Line, ...]:
-    """Read lines. Raises ValueError with the name of a missing field."""
-    return tuple(_from_json(Line, row) for row in rows)
-
-
-def _from_json(kind: Any, data: Any) -> Any:
-    if is_dataclass(kind):
-        assert isinstance(kind, type)
-        hints = get_type_hints(kind)
-        unknown = set(data) - {field.name for field in fields(kind)}
-        if unknown:
-            raise ValueError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
-        return kind(**{name: _from_json(hints[name], value) for name, value in data.items()})
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin is tuple and isinstance(data, list):
-        return tuple(_from_json(inner[0], item) for item in data)
-    if origin is not None and origin is not UnionType and isinstance(data, Mapping):
-        return {key: _from_json(inner[1], value) for key, value in data.items()}
-    return float("nan") if kind is float and data is None else data
-
-
-def known_values(tracks: Iterable[Track]) -> NDArray[np.float64]:
-    """Their values one after the other, without the unknown."""
-    values = np.concatenate([np.asarray(t.values, dtype=float) for t in tracks] or [np.array([])])
-    measured: NDArray[np.float64] = values[~np.isnan(values)]
-    return measured

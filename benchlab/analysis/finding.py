@@ -133,11 +133,4 @@ def line_findings() -> Mapping[str, Kind[Sequence[Line]]]:
 
 def _import_chapters() -> None:
     for chapter in pkgutil.iter_modules(findings.__path__):
-        if chapter.name.startswith("_"):
-            continue
-        module = importlib.import_module(f"{findings.__name__}.{chapter.name}")
-        # Modules of a single finding, until they are chapters.
-        if hasattr(module, "applies"):
-            _run_kinds[chapter.name] = Kind(module.LABEL, module.applies)
-        if hasattr(module, "compares"):
-            _line_kinds[chapter.name] = Kind(module.LABEL, module.compares)
+        importlib.import_module(f"{findings.__name__}.{chapter.name}")
