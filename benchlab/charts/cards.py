@@ -11,13 +11,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from benchlab.analysis.curves import common_factor
-from benchlab.charts import (
-    full_stations,
-    latency_figures,
-    metric_naming,
-    request_params,
-    tool_parts,
-)
+from benchlab.charts import device_work, latency_figures, metric_naming, request_params, tool_parts
 from benchlab.charts.conditions import Differences, repeat_differences
 from benchlab.charts.line_analysis import (
     DRAWINGS,
@@ -318,7 +312,7 @@ def _full_station_texts(lines: Sequence[Group]) -> tuple[tuple[str, int, str], .
         (
             names[index],
             station.depth,
-            full_stations.full_station_text(station, curve_answer(lines[index]).cap),
+            device_work.full_station_text(station, curve_answer(lines[index]).cap),
         )
-        for index, station in full_stations.find_full_stations(lines).items()
+        for index, station in device_work.find_full_stations(lines).items()
     )

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of a run over time: devices, latency percentiles, CPU, and a heat map of disks."""
+"""Figures of a run over time: devices, latency percentiles, caches, pools, arrays and CPU.
+
+The tables of panels say what is drawn, and what tables under the charts list (benchlab/charts/device_tables.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +16,17 @@ import numpy as np
 from agents.contracts import Window
 from benchlab.analysis.series import round_significant
 from benchlab.charts import figure, palette
-from benchlab.charts.device_work import DiskUse, StackedDevice, order_devices
+from benchlab.charts.device_stacks import (
+    DiskUse,
+    Facts,
+    StackedDevice,
+    order_devices,
+    order_with_pools,
+)
 from benchlab.charts.figure import Figure, axis_name
 from benchlab.charts.latency_distributions import DIRECTION_WORDS, KIND_WORDS
-from benchlab.charts.palette import HEAT_SCALE
 from benchlab.charts.panels import (
     UNIFIED_HOVER,
-    DiskBand,
     Panel,
     any_above_zero,
     device_lines,
@@ -27,22 +35,231 @@ from benchlab.charts.panels import (
     panels_height,
     window_bands,
 )
+from benchlab.charts.sampled_tracks import (
+    Track,
+    rows_from_tracks,
+)
 from benchlab.runs.strips import MetricRows
 
+BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "p99.99")
-PERCENTILE_BASES = {
-    f"{direction}.{kind}" if direction else kind: f"{DIRECTION_WORDS[direction]}, {words}"
-    for direction in DIRECTION_WORDS
-    for kind, words in KIND_WORDS.items()
-}
+TIME_AXIS = {"title": {"text": "Seconds since the first sample"}, "zeroline": False}
+
+
+def _panels(*rows: tuple[str, str, str]) -> dict[str, Panel]:
+    """{metric: its panel} of (metric, title, unit on the axis). Shares are drawn in percent."""
+    return {
+        metric: Panel(metric, title, unit, 100.0 if unit == "%" else 1.0)
+        for metric, title, unit in rows
+    }
+
+
+DEVICE_PANELS = _panels(
+    ("read.iops", "Reads", "r/s"),
+    ("write.iops", "Writes", "w/s"),
+    ("read.bandwidth", "Read throughput", "B/s"),
+    ("write.bandwidth", "Write throughput", "B/s"),
+    ("await", "Wait per request, await", "s"),
+    ("queue", "Requests in flight, aqu-sz", "1"),
+    ("util", "Time busy, util", "%"),
+)
+PERCENTILE_PANELS = _panels(
+    *(
+        (
+            f"{direction}.{kind}" if direction else kind,
+            f"{DIRECTION_WORDS[direction]}, {words}",
+            "s",
+        )
+        for direction in DIRECTION_WORDS
+        for kind, words in KIND_WORDS.items()
+    )
+)
 # metric -> (the panel that it is drawn in, which percentile it is)
 PERCENTILE_METRICS = {
-    f"{base}.{rank}": (base, rank) for base in PERCENTILE_BASES for rank in PERCENTILES
+    f"{base}.{rank}": (base, rank) for base in PERCENTILE_PANELS for rank in PERCENTILES
 }
-PERCENTILE_TITLES = {
-    metric: f"{PERCENTILE_BASES[base]}, {rank}"
-    for metric, (base, rank) in PERCENTILE_METRICS.items()
+# bottom up
+CPU_STATES = {
+    "cpu.user": "user",
+    "cpu.system": "system",
+    "cpu.irq": "interrupts",
+    "cpu.steal": "steal",
+    "cpu.iowait": "I/O wait",
 }
+# beside them, where the host tells
+CPU_LIMITS = {
+    "cpu.speed": "clock, of its highest",
+    "cpu.heat": "throttled for heat",
+    "cpu.quota": "quota used up",
+}
+CPU_PANELS = _panels(*((metric, f"CPU {words}", "%") for metric, words in CPU_STATES.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class CacheChart:
+    # in its URL
+    name: str
+    title: str
+    description: str
+    panels: Mapping[str, Panel]
+
+
+CACHE_CHARTS = (
+    CacheChart(
+        "caches",
+        "Cache hit ratio and dirty data",
+        "Hits of all that were asked; where nothing was asked, there is no point. Dirty data is not on the disks yet.",
+        _panels(
+            ("hit_ratio", "Cache hit ratio", "%"),
+            ("read.hit_ratio", "Cache hit ratio, reads", "%"),
+            ("write.hit_ratio", "Cache hit ratio, writes", "%"),
+            ("dirty", "Dirty data", "B"),
+            ("used", "Cache in use", "B"),
+            ("promotions", "Promotions", "op/s"),
+            ("demotions", "Demotions", "op/s"),
+            ("bypassed", "Reads past the cache", "op/s"),
+        ),
+    ),
+    CacheChart(
+        "arc",
+        "ARC",
+        "ZFS's cache in memory, of the whole host, and on its cache devices (L2ARC).",
+        _panels(
+            ("arc.hit_ratio", "ARC hit ratio", "%"),
+            ("arc.size", "ARC size", "B"),
+            ("l2arc.hit_ratio", "L2ARC hit ratio", "%"),
+            ("l2arc.size", "L2ARC size", "B"),
+        ),
+    ),
+    CacheChart(
+        "zpool",
+        "zpool vdevs",
+        "Every pool, vdev, log and cache device, as zpool iostat sees them.",
+        _panels(
+            ("zpool.read.iops", "Reads", "r/s"),
+            ("zpool.write.iops", "Writes", "w/s"),
+            ("zpool.read.bandwidth", "Read throughput", "B/s"),
+            ("zpool.write.bandwidth", "Write throughput", "B/s"),
+            ("zpool.read.wait", "Wait per read, with the pool's queue", "s"),
+            ("zpool.write.wait", "Wait per write, with the pool's queue", "s"),
+        ),
+    ),
+    CacheChart(
+        "arrays",
+        "Array resync",
+        "Resync, recovery, reshape or check of md, as the kernel tells it.",
+        _panels(
+            ("sync.done", "Done", "%"),
+            ("sync.bandwidth", "Speed, mean of half a minute", "B/s"),
+            ("degraded", "Members missing", "1"),
+        ),
+    ),
+)
+CACHE_PANELS = {metric: panel for chart in CACHE_CHARTS for metric, panel in chart.panels.items()}
+# of tables: each percentile by itself
+TABLE_PANELS = {
+    **DEVICE_PANELS,
+    **CACHE_PANELS,
+    **_panels(
+        *(
+            (metric, f"{PERCENTILE_PANELS[base].title}, {rank}", "s")
+            for metric, (base, rank) in PERCENTILE_METRICS.items()
+        )
+    ),
+}
+
+
+def active_devices(sampled: Iterable[MetricRows]) -> set[str]:
+    """Return the devices that did anything at all."""
+    return {
+        name
+        for rows in sampled
+        if rows.metric in DEVICE_PANELS
+        for name, most in zip(rows.devices, rows.most, strict=True)
+        if most > 0
+    }
+
+
+def active_panels(sampled: Sequence[MetricRows]) -> list[Panel]:
+    """Return the panels of devices in which anything happened."""
+    return [panel for panel in DEVICE_PANELS.values() if any_above_zero(sampled, panel.metric)]
+
+
+def build_device_figure(
+    title: str,
+    sampled: Sequence[MetricRows],
+    facts: Facts,
+    windows: Sequence[Window] = (),
+    *,
+    every: bool = False,
+    uses: Iterable[DiskUse] = (),
+) -> Figure:
+    """A panel per metric that is not all zero; a line per device, volumes above the disks they stand on.
+
+    Disks that do the same work are a band where they are many; those of no `uses` are lines. `every`: idle ones, too.
+    Which panels and lines there are does not depend on which part is drawn: who zooms keeps what they look at.
+    """
+    device_rows = [rows for rows in sampled if rows.metric in DEVICE_PANELS]
+    ranked, ranks = percentile_lines(sampled)
+    all_names = {name for rows in device_rows for name in rows.devices}
+    names = all_names if every else active_devices(device_rows)
+    if not names and not ranked:
+        return figure.empty_figure(title, "No device did any I/O while this was measured.")
+    bundled = [band for band in disk_bands(uses, device_rows) if band.members & names]
+    placed = order_devices(names.difference(*(band.members for band in bundled)), facts)
+    measured = {rows.metric for rows in ranked}
+    panels = active_panels(device_rows)
+    rank_panels = [panel for base, panel in PERCENTILE_PANELS.items() if base in measured]
+    subtitle = []
+    if panels:
+        subtitle.append("1 s samples, from the host's own counters.")
+    if sources := " and ".join(
+        dict.fromkeys(
+            name for rows in sampled if rows.metric in PERCENTILE_METRICS for name in rows.devices
+        )
+    ):
+        subtitle.append(f"Percentiles of latency: {sources}.")
+    if bundled:
+        bands_text = " and ".join(band.label for band in bundled)
+        subtitle.append(f"Band: smallest to largest of {bands_text}, line: their median.")
+    drawn = {panel.metric for panel in panels}
+    quiet = [DEVICE_PANELS[m].title.lower() for m in ("read.iops", "write.iops") if m not in drawn]
+    if panels and quiet:
+        subtitle.append(f"No {' and no '.join(quiet)}: no panel.")
+    if idle := sorted(all_names - names):
+        some = ", ".join(idle[:6]) + (f" and {len(idle) - 6} more" if len(idle) > 6 else "")
+        subtitle.append(f"Idle and not drawn: {some}.")
+    every_panel = [*panels, *rank_panels]
+    data, thinned = device_lines(device_rows, placed, every_panel, bundled)
+    rank_data, ranks_thinned = device_lines(
+        ranked, ranks, every_panel, first=len(placed) + len(bundled)
+    )
+    if thinned or ranks_thinned:
+        subtitle.append(
+            "Drawn thinned to the smallest and largest value per pixel: zoom in for every sample."
+        )
+    layout = _panel_layout(
+        f"{'Every device' if names else 'Latency'} over the run · {title}",
+        " ".join(subtitle),
+        every_panel,
+        panels_height(every_panel, [*placed, *ranks]),
+    )
+    _use_log_axes(layout, every_panel, ranked)
+    layout["shapes"] = window_bands(windows, len(every_panel), sampled)
+    return {"data": [*data, *rank_data], "layout": layout}
+
+
+def _panel_layout(
+    title: str, subtitle: str, panels: Sequence[Panel], height: int
+) -> dict[str, Any]:
+    """Layout of panels on one time axis, with the legend beside them."""
+    return {
+        **figure.base_layout(title, subtitle, height=height),
+        **panel_axes(panels),
+        **UNIFIED_HOVER,
+        "legend": {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}},
+        "margin": {"l": 72, "r": 16, "t": 88, "b": 64},
+    }
 
 
 def percentile_lines(sampled: Sequence[MetricRows]) -> tuple[list[MetricRows], list[StackedDevice]]:
@@ -60,153 +277,84 @@ def percentile_lines(sampled: Sequence[MetricRows]) -> tuple[list[MetricRows], l
     return as_devices, [StackedDevice(name, 0, name) for name in ranked]
 
 
-def percentile_panels(lines: Sequence[MetricRows]) -> list[Panel]:
-    """Return the panels of the lines of `percentile_lines`."""
-    has = {rows.metric for rows in lines}
-    return [Panel(base, words, "s") for base, words in PERCENTILE_BASES.items() if base in has]
-
-
-def use_log_axes(
-    layout: dict[str, Any], every: Sequence[Panel], lines: Sequence[MetricRows]
+def _use_log_axes(
+    layout: dict[str, Any], panels: Sequence[Panel], lines: Sequence[MetricRows]
 ) -> None:
-    """Make the axes of these panels logarithmic, so that a p99.9 does not flatten the median."""
-    numbers: Mapping[str, list[float]] = {panel.metric: [] for panel in every}
-    for rows in lines:
-        low = rows.buckets.low
-        numbers[rows.metric].extend([*rows.most, *low[np.nan_to_num(low) > 0].tolist()])
-    for number, panel in enumerate(every, start=1):
-        if panel.metric not in PERCENTILE_BASES:
+    """Make the axes of percentiles logarithmic, so that a p99.9 does not flatten the median."""
+    for number, panel in enumerate(panels, start=1):
+        if panel.metric not in PERCENTILE_PANELS:
             continue
+        numbers = [
+            value
+            for rows in lines
+            if rows.metric == panel.metric
+            for value in (
+                *rows.most,
+                *rows.buckets.low[np.nan_to_num(rows.buckets.low) > 0].tolist(),
+            )
+        ]
         axis = layout["yaxis" + axis_name("", number)]
-        log_axis = figure.log_axis("", "s", numbers[panel.metric], dense=2)
+        log_axis = figure.log_axis("", "s", numbers, dense=2)
         del log_axis["title"]
         layout["yaxis" + axis_name("", number)] = {
-            k: axis[k] for k in ("domain", "anchor")
-        } | log_axis
+            "domain": axis["domain"],
+            "anchor": axis["anchor"],
+            **log_axis,
+        }
 
 
-# times, and a share of each in percent
-TimedShares = tuple[list[float | None], list[float | None]]
-
-# metric of the samplers -> title, unit on the axis
-DEVICE_PANELS: dict[str, tuple[str, str]] = {
-    "read.iops": ("Reads", "r/s"),
-    "write.iops": ("Writes", "w/s"),
-    "read.bandwidth": ("Read throughput", "B/s"),
-    "write.bandwidth": ("Write throughput", "B/s"),
-    "await": ("Wait per request, await", "s"),
-    "queue": ("Requests in flight, aqu-sz", "1"),
-    "util": ("Time busy, util", "%"),
-}
-# bottom up
-CPU_STATES = {
-    "cpu.user": "user",
-    "cpu.system": "system",
-    "cpu.irq": "interrupts",
-    "cpu.steal": "steal",
-    "cpu.iowait": "I/O wait",
-}
-# beside them, where the host tells
-CPU_LIMITS = {
-    "cpu.speed": "clock, of its highest",
-    "cpu.heat": "throttled for heat",
-    "cpu.quota": "quota used up",
-}
-
-HOST_METRICS = (*CPU_STATES, *CPU_LIMITS)
+def available_charts(tracks: Iterable[Track]) -> list[CacheChart]:
+    """Return the charts of caches, pools and arrays that have something to show."""
+    metrics = {track.metric for track in tracks if _has_values(track)}
+    return [chart for chart in CACHE_CHARTS if metrics & chart.panels.keys()]
 
 
-def active_devices(sampled: Iterable[MetricRows]) -> set[str]:
-    """Return the devices that did anything at all."""
-    return {
-        name
-        for rows in sampled
-        if rows.metric in DEVICE_PANELS
-        for name, most in zip(rows.devices, rows.most, strict=True)
-        if most > 0
-    }
+def find_chart(name: str) -> CacheChart | None:
+    return next((chart for chart in CACHE_CHARTS if chart.name == name), None)
 
 
-def build_device_figure(
+def build_cache_figure(
     title: str,
-    sampled: Sequence[MetricRows],
-    facts: Mapping[str, Any],
+    chart: CacheChart,
+    tracks: Sequence[Track],
+    facts: Facts,
     windows: Sequence[Window] = (),
-    *,
-    every: bool = False,
-    uses: Iterable[DiskUse] = (),
 ) -> Figure:
-    """A panel per metric that is not all zero; a line per device, volumes above the disks they stand on.
-
-    Disks that do the same work are a band where they are many; those of no `uses` are lines. `every`: idle ones, too.
-    Which panels and lines there are does not depend on which part is drawn: who zooms keeps what they look at.
-    """
-    device_rows = [rows for rows in sampled if rows.metric in DEVICE_PANELS]
-    ranked, ranks = percentile_lines(sampled)
-    busy = active_devices(device_rows)
-    names = {name for rows in device_rows for name in rows.devices} if every else busy
-    if not names and not ranked:
-        return figure.empty_figure(title, "No device did any I/O while this was measured.")
-    bundled = [band for band in disk_bands(uses, device_rows) if band.members & names]
-    within = {name for band in bundled for name in band.members}
-    placed = order_devices(names - within, facts)
+    """A panel per metric, a line per device."""
+    sampled = [track for track in tracks if track.metric in chart.panels and _has_values(track)]
+    if not sampled:
+        return figure.empty_figure(title, f"{chart.title}: nothing was sampled of it.")
+    placed = order_with_pools({track.device for track in sampled}, facts)
     panels = [
-        Panel(m, *DEVICE_PANELS[m], 100.0 if DEVICE_PANELS[m][1] == "%" else 1.0)
-        for m in DEVICE_PANELS
-        if any_above_zero(device_rows, m)
-    ] + percentile_panels(ranked)
-    idle = sorted({name for rows in device_rows for name in rows.devices} - names)
-    data, thinned = device_lines(device_rows, placed, panels, bundled)
-    own, some = device_lines(ranked, ranks, panels, first=len(placed) + len(bundled))
-    data += own
-    layout = figure.base_layout(
-        f"{'Every device' if names else 'Latency'} over the run · {title}",
-        _device_subtitle(
-            [p.metric for p in panels], idle, bundled, _percentile_sources(sampled), thinned or some
-        ),
-        height=panels_height(panels, [*placed, *ranks]),
-    )
-    layout |= panel_axes(panels)
-    use_log_axes(layout, panels, ranked)
-    layout["shapes"] = window_bands(windows, len(panels), sampled)
-    layout["legend"] = {"orientation": "v", "x": 1.01, "y": 1, "font": {"size": 11}}
-    layout["margin"] = {"l": 72, "r": 16, "t": 88, "b": 64}
-    layout |= UNIFIED_HOVER
+        _in_binary_units(panel, shown)
+        for metric, panel in chart.panels.items()
+        if (shown := [track for track in sampled if track.metric == metric])
+    ]
+    rows = rows_from_tracks(sampled)
+    data, _ = device_lines(rows, placed, panels)
+    # or the legend would scroll
+    height = max(panels_height(panels, placed), 160 + 22 * len(placed))
+    layout = _panel_layout(f"{chart.title} · {title}", chart.description, panels, height)
+    layout["shapes"] = window_bands(windows, len(panels), rows)
+    layout["showlegend"] = True
     return {"data": data, "layout": layout}
 
 
-def _percentile_sources(sampled: Iterable[MetricRows]) -> str:
-    """Return the names of the tools that report latency percentiles; "" if none does."""
-    names = (name for rows in sampled if rows.metric in PERCENTILE_METRICS for name in rows.devices)
-    return " and ".join(dict.fromkeys(names))
+def _has_values(track: Track) -> bool:
+    """True if there is something to draw: any known ratio, even 0, but only rates and sizes that are not always 0."""
+    panel = CACHE_PANELS.get(track.metric)
+    if panel and panel.unit == "%":
+        return bool((~np.isnan(track.array)).any())
+    return bool((track.array > 0).any())
 
 
-def _device_subtitle(
-    panels: Sequence[str],
-    idle: Sequence[str],
-    bundled: Sequence[DiskBand],
-    told_by: str,
-    thinned: bool,
-) -> str:
-    parts = []
-    if not PERCENTILE_BASES.keys() >= {*panels}:
-        parts.append("1 s samples, from the host's own counters.")
-    if told_by:
-        parts.append(f"Percentiles of latency: {told_by}.")
-    if bundled:
-        bands_text = " and ".join(band.label for band in bundled)
-        parts.append(f"Band: smallest to largest of {bands_text}, line: their median.")
-    quiet = [DEVICE_PANELS[m][0].lower() for m in ("read.iops", "write.iops") if m not in panels]
-    if quiet and not PERCENTILE_BASES.keys() >= {*panels}:
-        parts.append(f"No {' and no '.join(quiet)}: no panel.")
-    if idle:
-        some = ", ".join(idle[:6]) + (f" and {len(idle) - 6} more" if len(idle) > 6 else "")
-        parts.append(f"Idle and not drawn: {some}.")
-    if thinned:
-        parts.append(
-            "Drawn thinned to the smallest and largest value per pixel: zoom in for every sample."
-        )
-    return " ".join(parts)
+def _in_binary_units(panel: Panel, tracks: Sequence[Track]) -> Panel:
+    """Bytes in the largest unit that the largest value fills."""
+    if panel.unit != "B":
+        return panel
+    most = max(float(np.nanmax(track.array)) for track in tracks)
+    power = min(len(BINARY_UNITS) - 1, max(0, int(math.log2(most) / 10)))
+    return replace(panel, unit=BINARY_UNITS[power], scale=1024.0**-power)
 
 
 def build_cpu_figure(
@@ -214,29 +362,26 @@ def build_cpu_figure(
 ) -> Figure:
     """Figure of the CPU's time, stacked; the rest up to 100 % is idle. What holds it back is drawn over that."""
     # the whole host
-    means = {rows.metric: _cpu_means(rows) for rows in sampled if "" in rows.devices}
-    states = [
-        metric for metric in CPU_STATES if metric in means and any_above_zero(sampled, metric)
-    ]
+    by_metric = {rows.metric: rows for rows in sampled if "" in rows.devices}
+    drawn = [metric for metric in by_metric if any_above_zero(sampled, metric)]
+    states = [metric for metric in CPU_STATES if metric in drawn]
     if not states:
         return figure.empty_figure(title, "No CPU samples.")
-    over = [metric for metric in CPU_LIMITS if metric in means and any_above_zero(sampled, metric)]
+    limits = [metric for metric in CPU_LIMITS if metric in drawn]
     data = [
-        *(
-            _stacked_area(means[metric], CPU_STATES[metric], index)
-            for index, metric in enumerate(states)
-        ),
-        *(
-            _unstacked_line(means[m], CPU_LIMITS[m], index)
-            for index, m in enumerate(over, len(CPU_STATES))
-        ),
+        _cpu_trace(by_metric[metric], CPU_STATES[metric], index, stacked=True)
+        for index, metric in enumerate(states)
+    ]
+    data += [
+        _cpu_trace(by_metric[metric], CPU_LIMITS[metric], index, stacked=False)
+        for index, metric in enumerate(limits, start=len(CPU_STATES))
     ]
     layout = figure.base_layout(
         f"CPU of the host over the run · {title}",
         "Share of all CPUs, stacked; the rest is idle."
-        + (" Lines: what held it back." if over else ""),
+        + (" Lines: what held it back." if limits else ""),
         height=300,
-        xaxis={"title": {"text": "Seconds since the first sample"}, "zeroline": False},
+        xaxis=TIME_AXIS,
         yaxis={"title": {"text": "CPU time (%)"}, "range": [0, 100], "zeroline": False},
         hovermode="x unified",
         shapes=window_bands(windows, 1, sampled),
@@ -245,116 +390,16 @@ def build_cpu_figure(
     return {"data": data, "layout": layout}
 
 
-def _cpu_means(rows: MetricRows) -> TimedShares:
-    """Means, for areas that are stacked: all get the same times."""
-    at = rows.devices.index("")
-    times = round_significant(rows.buckets.middles, 6)
-    return times, round_significant(100 * rows.buckets.means[at])
-
-
-def _unstacked_line(means: TimedShares, name: str, index: int) -> dict[str, Any]:
-    """Not stacked: a share of something else than time."""
-    stack_keys = {"stackgroup", "fillcolor"}
-    return {
-        key: value
-        for key, value in _stacked_area(means, name, index).items()
-        if key not in stack_keys
-    }
-
-
-def _stacked_area(means: TimedShares, name: str, index: int) -> dict[str, Any]:
+def _cpu_trace(rows: MetricRows, name: str, index: int, *, stacked: bool) -> dict[str, Any]:
+    """Draw means, since all areas of a stack get the same times. A share of something else than time is a line."""
     look = palette.device_style(index)
-    return {
+    trace = {
         "type": "scatter",
         "mode": "lines",
         "name": name,
-        "stackgroup": "cpu",
-        "x": means[0],
-        "y": means[1],
+        "x": round_significant(rows.buckets.middles, 6),
+        "y": round_significant(100 * rows.buckets.means[rows.devices.index("")]),
         "line": {"color": look.colour, "width": 1, "dash": look.dash},
-        "fillcolor": look.faded(0.35),
         "hovertemplate": "%{y:.1f} %",
     }
-
-
-DEFAULT_METRIC = "util"
-HEAT_ROW_PX, HEAT_EDGE_PX, MIN_HEAT_PX = 22, 150, 240
-
-
-def heat_map_disks(
-    sampled_rows: Iterable[MetricRows], facts: Mapping[str, Any], uses: Iterable[DiskUse]
-) -> list[StackedDevice]:
-    """The layout's own that were sampled, idle ones too: one that does nothing is what this is for.
-
-    Of an unknown plan those that did anything and stand on nothing.
-    """
-    device_rows = [rows for rows in sampled_rows if rows.metric in DEVICE_PANELS]
-    own = {name for use in uses for name in use.members}
-    sampled = {name for rows in device_rows for name in rows.devices}
-    above = {d["name"] for d in facts.get("devices", ()) if d.get("parents")}
-    return order_devices(own & sampled or active_devices(device_rows) - above, facts)
-
-
-def build_heat_map(
-    title: str,
-    sampled: Sequence[MetricRows],
-    disks: Sequence[StackedDevice],
-    metric: str = DEFAULT_METRIC,
-    windows: Sequence[Window] = (),
-) -> Figure:
-    """`metric` is one of devices.PANELS. A field is the mean of what is known in it; empty where nothing is."""
-    panel = Panel(metric, *DEVICE_PANELS[metric], 100.0 if DEVICE_PANELS[metric][1] == "%" else 1.0)
-    names = [disk.name for disk in disks]
-    data = [
-        _heat_cells(rows, names, panel)
-        for rows in sampled
-        if rows.metric == metric and not {*names}.isdisjoint(rows.devices)
-    ]
-    if not data:
-        return figure.empty_figure(title, f"{panel.title}: not sampled of these disks.")
-    thinned = any(rows.buckets.every > 1 for rows in sampled if rows.metric == metric)
-    over = " over time, however many requests a second had" if metric == "await" else ""
-    single = "zoom in for single samples"
-    cell_text = f"each cell is a mean{over}; {single}" if thinned else "one cell per sample"
-    figure_layout = figure.base_layout(
-        f"Each disk over the run: {panel.title[0].lower()}{panel.title[1:]} · {title}",
-        f"Stronger is more, {cell_text}.",
-        height=max(MIN_HEAT_PX, HEAT_EDGE_PX + HEAT_ROW_PX * len(disks)),
-        xaxis={"title": {"text": "Seconds since the first sample"}, "zeroline": False},
-        yaxis={
-            "type": "category",
-            "categoryorder": "array",
-            # the first one on top
-            "categoryarray": names[::-1],
-            "automargin": True,
-            "zeroline": False,
-        },
-        shapes=window_bands(windows, 1, sampled),
-    )
-    heading = "" if panel.unit == "1" else panel.unit
-    figure_layout["coloraxis"] = {
-        "colorscale": HEAT_SCALE,
-        "colorbar": {"title": {"text": heading}, "thickness": 12},
-        "cmin": 0,
-        "cmax": 100 if panel.unit == "%" else _largest_value(data),
-    }
-    return {"data": data, "layout": figure_layout}
-
-
-def _largest_value(data: Iterable[Mapping[str, Any]]) -> float:
-    """Above 0, or there would be no scale."""
-    values = (value for trace in data for row in trace["z"] for value in row if value is not None)
-    return max(values, default=0.0) or 1.0
-
-
-def _heat_cells(rows: MetricRows, names: Collection[str], panel: Panel) -> dict[str, Any]:
-    at = [(place, name) for place, name in enumerate(rows.devices) if name in names]
-    return {
-        "type": "heatmap",
-        "x": round_significant(rows.buckets.middles, 6),
-        "y": [name for _, name in at],
-        "z": [round_significant(rows.buckets.means[place] * panel.scale) for place, _ in at],
-        "coloraxis": "coloraxis",
-        "ygap": 1,
-        "hovertemplate": f"%{{y}}<br>%{{x:.3~f}} s: {panel.hover.replace('%{y', '%{z')}<extra></extra>",
-    }
+    return {**trace, "stackgroup": "cpu", "fillcolor": look.faded(0.35)} if stacked else trace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stack of devices on a host, and the work of its disks in each measured window.
+"""The work of a run's disks in each measured window, and what is full where swept lines end.
 
 The work: who carried the bytes, how many they were beside the tool's, how many writes were flushes, and what caches
 answered.
@@ -7,14 +7,15 @@ answered.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan
-from typing import Any
 
-from agents.plans import chain
-from agents.plans.chain import LayerSpec
-from agents.plans.stack import BELOW, Placed
+from django.db.models import Q
+
+from agents.plans.stack import BELOW
+from benchlab.analysis.curves import little, median_of
 from benchlab.analysis.devices.amplification import amplification, application_rates
 from benchlab.analysis.devices.balance import (
     MIN_CONCLUSIVE_WINDOWS,
@@ -23,88 +24,23 @@ from benchlab.analysis.devices.balance import (
     balance_samples,
 )
 from benchlab.analysis.devices.flushes import Flushes, flushes
+from benchlab.analysis.devices.full_station import Deepest, Full, FullStation, full_station
 from benchlab.analysis.devices.hit_ratio import byte_hit_ratio, request_hit_ratio
 from benchlab.analysis.evidence import Layer
-from benchlab.analysis.series import weighted_mean
-from benchlab.charts.sampled_tracks import Part, Track
+from benchlab.analysis.plateaus import Cap
+from benchlab.charts.device_stacks import (
+    DiskUse,
+    disk_uses,
+    read_layout_disks,
+    read_placed_layers,
+    shorten_names,
+)
+from benchlab.charts.line_analysis import curve_answer
+from benchlab.charts.queries import Group, Sample
+from benchlab.charts.sampled_tracks import Part, Track, read_windows, select_part
+from benchlab.hosts.models import FactSnapshot
+from benchlab.runs.models import Attempt, Series
 
-
-@dataclass(frozen=True, slots=True)
-class StackedDevice:
-    """A device in the drawing order; `depth` 0 is the top of a stack."""
-
-    # kernel name, as in the series
-    name: str
-    depth: int
-    label: str
-
-    @property
-    def indented(self) -> str:
-        """Label for legends and tables: no-break spaces survive in SVG text."""
-        return "\u00a0\u00a0" * (self.depth - 1) + "└ " + self.label if self.depth else self.label
-
-
-def order_devices(names: Collection[str], facts: Mapping[str, Any]) -> list[StackedDevice]:
-    """Every one of `names`, tops first, each followed by what it stands on. Unknown ones come last.
-
-    `facts` is FactSnapshot.facts: {"devices": [{"name", "parents", "holders", "path", "type", "model"}]}.
-    """
-    devices = {d["name"]: d for d in facts.get("devices", ())}
-    placed: dict[str, StackedDevice] = {}
-    tops = [name for name, d in devices.items() if not d.get("holders")]
-    for top in sorted(tops, key=lambda name: (not devices[name].get("parents"), name)):
-        _place_device(top, 0, devices, set(names), placed)
-    for name in sorted(names):
-        placed.setdefault(name, StackedDevice(name, 0, _device_label(name, devices.get(name, {}))))
-    return list(placed.values())
-
-
-def devices_above(nodes: Collection[str], facts: Mapping[str, Any]) -> set[str]:
-    """Kernel names of the devices at these nodes, and of all that stands on them."""
-    devices = {d["name"]: d for d in facts.get("devices", ())}
-    above: set[str] = set()
-    more = {name for name, d in devices.items() if d.get("path") in nodes}
-    while more:
-        above |= more
-        more = {n for n, d in devices.items() if above & set(d.get("parents", ()))} - above
-    return above
-
-
-def _place_device(
-    name: str,
-    depth: int,
-    devices: Mapping[str, Mapping[str, Any]],
-    names: set[str],
-    placed: dict[str, StackedDevice],
-) -> None:
-    """Depth counts only devices that are drawn: an idle one in the middle leaves no gap."""
-    if name in placed or name not in devices:
-        return
-    device = devices[name]
-    if name in names:
-        placed[name] = StackedDevice(name, depth, _device_label(name, device))
-        depth += 1
-    for parent in _sorted_names(device.get("parents", ())):
-        _place_device(parent, depth, devices, names, placed)
-
-
-def _sorted_names(names: Sequence[str]) -> list[str]:
-    """sda … sdz, then sdaa: shorter names first."""
-    return sorted(names, key=lambda name: (len(name), name))
-
-
-def _device_label(name: str, device: Mapping[str, Any]) -> str:
-    """ "bl17-data (dm-3, lvm)", "sdb (INTEL SSDSC2BB48)", "sdb"."""
-    alias = str(device.get("path", "")).rpartition("/")[2]
-    kind = str(device.get("type", ""))
-    model = str(device.get("model", "")).strip()
-    if alias and alias != name:
-        return f"{alias} ({name}, {kind})"
-    return f"{name} ({model})" if model else name
-
-
-# members that a cell names
-MAX_NAMES = 3
 # Caches that count themselves: (hits, misses, what they are of)
 HIT_COUNTERS = (
     ("read.hits", "read.misses", "reads"),
@@ -112,31 +48,8 @@ HIT_COUNTERS = (
     ("arc.hits", "arc.misses", "ARC, reads"),
     ("l2arc.hits", "l2arc.misses", "L2ARC, reads"),
 )
-# in place of an unknown layer
-IMPORTED = "imported"
-# uses of disks that hold nothing for the layers above
-NON_DATA_USES = ("cache", "log", "spare")
-# a use of disks that carry nothing while all is well
-SPARE = "spare"
 # uses of disks behind a cache's
 BACKING_USES = ("backing", "data", BELOW)
-
-
-@dataclass(frozen=True, slots=True)
-class DiskUse:
-    """Disks that do the same work in a layer."""
-
-    # kind: "lvm"
-    layer: str
-    # "data"
-    use: str
-    # kernel names
-    members: tuple[str, ...]
-
-    @property
-    def members_text(self) -> str:
-        """ "sdb, sdc", "sdb, sdc, sdd and 9 more"."""
-        return shorten_names(self.members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +79,10 @@ class DiskWork:
     def flush_text(self) -> str:
         return flush_text(self.flushed)
 
+    def __bool__(self) -> bool:
+        cells = (self.read_text, self.written_text, self.reads, self.writes, self.flush_text)
+        return any(cell not in ("", None) for cell in cells)
+
 
 @dataclass(frozen=True, slots=True)
 class CacheHits:
@@ -184,49 +101,6 @@ class CacheHits:
         return 100 * self.ratio
 
 
-def plan_layers(layers: Sequence[Placed]) -> list[Layer]:
-    """Layers as a plan has them; the disks below a layer are its use BELOW."""
-    return [
-        Layer(
-            layer.spec.kind,
-            uses={
-                # The kernel writes cciss!c0d0 for /dev/cciss/c0d0.
-                use: tuple(claim.node.removeprefix("/dev/").replace("/", "!") for claim in claims)
-                for use, claims in layer.target.devices.items()
-            },
-        )
-        for layer in layers
-    ]
-
-
-def imported_layers(specs: Sequence[LayerSpec], disks: Mapping[str, Sequence[str]]) -> list[Layer]:
-    """Return the layers of an imported result on its source's `disks`, by role.
-
-    Disks that no layer asks for are left out. If no layer asks for any, each role is a layer of its own use.
-    """
-    layers: list[Layer] = []
-    holding: tuple[str, ...] = ()
-    for spec, roles in zip(specs, chain.assign_source_disks(specs, disks), strict=True):
-        below = {BELOW: holding} if holding else {}
-        layers.append(Layer(spec.kind, uses={**roles, **below}))
-        holding += tuple(
-            n for use, names in roles.items() if use not in NON_DATA_USES for n in names
-        )
-    if any(disk_uses(layers)):
-        return layers
-    return [Layer(IMPORTED, uses={role: tuple(names)}) for role, names in disks.items()]
-
-
-def disk_uses(layers: Sequence[Layer]) -> list[DiskUse]:
-    """Uses of each layer that was given disks, bottom up; without spares."""
-    return [
-        DiskUse(layer.kind, use, names)
-        for layer in layers
-        for use, names in layer.uses.items()
-        if use not in (BELOW, SPARE) and names
-    ]
-
-
 def disk_work(
     layers: Sequence[Layer], parts: Sequence[Part], figures: Mapping[str, float], only: str = ""
 ) -> list[DiskWork]:
@@ -236,77 +110,52 @@ def disk_work(
     has one (benchlab.analysis.evidence.Access.only_direction).
     """
     alone = len(parts) == 1
-    rows = (
-        _work_in_window(use, part, figures, alone, only)
-        for part in parts
-        for use in disk_uses(layers)
-    )
-    return [row for row in rows if row is not None]
+    work = []
+    for part in parts:
+        tool_bytes = application_rates(figures, part.name, alone=alone, only=only)
+        if part.is_whole_run:
+            # It includes file layout and ramp, which the tool's figures do not.
+            tool_bytes = {"read": None, "write": None}
+        work += [_work_in_part(use, part, tool_bytes) for use in disk_uses(layers)]
+    return list(filter(None, work))
 
 
-def _work_in_window(
-    use: DiskUse, part: Part, figures: Mapping[str, float], alone: bool, only: str
-) -> DiskWork | None:
-    by_key = {(track.device, track.metric): track for track in part.tracks}
-    tool_bytes = (
-        # A whole run includes file layout and ramp, which the tool's figures do not.
-        {"read": None, "write": None}
-        if part.is_whole_run
-        else application_rates(figures, part.name, alone=alone, only=only)
+def _work_in_part(use: DiskUse, part: Part, tool_bytes: Mapping[str, float | None]) -> DiskWork:
+    moved = {way: _member_means(part, use.members, f"{way}.bandwidth") for way in tool_bytes}
+    writes, counted = (
+        _member_means(part, use.members, metric) for metric in ("write.iops", "flush.iops")
     )
-    work = DiskWork(
+    return DiskWork(
         part.name,
         use,
-        read=_member_balance(use.members, by_key, "read"),
-        written=_member_balance(use.members, by_key, "write"),
-        reads=amplification(
-            _member_means(use.members, by_key, "read.bandwidth"), tool_bytes["read"]
-        ),
-        writes=amplification(
-            _member_means(use.members, by_key, "write.bandwidth"), tool_bytes["write"]
-        ),
-        flushed=tuple(_member_flushes(use.members, by_key)),
+        read=_member_balance(use.members, part, "read", "write"),
+        written=_member_balance(use.members, part, "write", "read"),
+        reads=amplification(moved["read"], tool_bytes["read"]),
+        writes=amplification(moved["write"], tool_bytes["write"]),
+        flushed=tuple(filter(None, map(flushes, writes, moved["write"], counted))),
     )
-    cells = (work.read_text, work.written_text, work.reads, work.writes, work.flush_text)
-    return work if any(cell not in ("", None) for cell in cells) else None
 
 
-def _member_balance(
-    members: Sequence[str], by_key: Mapping[tuple[str, str], Track], way: str
-) -> Balance | None:
-    bandwidths = [by_key.get((name, f"{way}.bandwidth")) for name in members]
-    rates = [by_key.get((name, f"{way}.iops")) for name in members]
-    other = "write" if way == "read" else "read"
-    across = [track for n in members if (track := by_key.get((n, f"{other}.bandwidth")))]
-    tracks = [track for track in (*bandwidths, *rates) if track is not None]
-    if len(tracks) < 2 * len(members) or not all(map(tracks[0].shares_times, tracks)):
+def _member_means(part: Part, members: Iterable[str], metric: str) -> list[float]:
+    return [part.mean(name, metric) for name in members]
+
+
+def _member_balance(members: Sequence[str], part: Part, way: str, other: str) -> Balance | None:
+    def tracks_of(metric: str) -> list[Track]:
+        return [part.by_key[name, metric] for name in members if (name, metric) in part.by_key]
+
+    bandwidths, rates = tracks_of(f"{way}.bandwidth"), tracks_of(f"{way}.iops")
+    if not bandwidths or not len(bandwidths) == len(rates) == len(members):
         return None
-    count = len(members)
-    first = tracks[0]
+    first = bandwidths[0]
+    if not all(map(first.shares_times, (*bandwidths, *rates))):
+        return None
     return balance_samples(
-        [track.values for track in tracks[:count]],
-        [track.values for track in tracks[count:]],
+        [track.values for track in bandwidths],
+        [track.values for track in rates],
         first.durations,
-        [track.values for track in across if track.shares_times(first)],
+        [track.values for track in tracks_of(f"{other}.bandwidth") if track.shares_times(first)],
     )
-
-
-def _member_means(
-    members: Sequence[str], by_key: Mapping[tuple[str, str], Track], metric: str
-) -> list[float]:
-    tracks = [by_key.get((name, metric)) for name in members]
-    return [weighted_mean(t.values, t.durations) if t is not None else float("nan") for t in tracks]
-
-
-def _member_flushes(
-    members: Sequence[str], by_key: Mapping[tuple[str, str], Track]
-) -> Iterator[Flushes]:
-    columns = [
-        _member_means(members, by_key, m) for m in ("write.iops", "write.bandwidth", "flush.iops")
-    ]
-    for writes, moved, counted in zip(*columns, strict=True):
-        if (estimate := flushes(writes, moved, counted)) is not None:
-            yield estimate
 
 
 def balance_text(balance: Balance | None, members: Sequence[str]) -> str:
@@ -322,45 +171,35 @@ def balance_text(balance: Balance | None, members: Sequence[str]) -> str:
     if not balance.conclusive:
         samples = f"{balance.windows} sample{'' if balance.windows == 1 else 's'}"
         return f"not told by {samples}: {MIN_CONCLUSIVE_WINDOWS} are needed"
-    count = len(members)
-    carried = sum(balance.shares[index] for index in balance.doers)
     if balance.spread == Spread.FEW:
         doers = [members[index] for index in balance.doers]
+        carried = percent_text(sum(balance.shares[index] for index in balance.doers))
         verb = "do" if len(doers) > 1 else "does"
-        return f"{len(doers)} of {count} {verb} {percent_text(carried)}: {shorten_names(doers)}"
+        return f"{len(doers)} of {len(members)} {verb} {carried}: {shorten_names(doers)}"
     if balance.spread == Spread.IN_TURN:
         return "even, but a few at a time, in turn"
     if balance.spread == Spread.EVEN:
         return "even"
-    order = sorted(range(count), key=lambda index: -balance.shares[index])
-    most, least = order[0], order[-1]
-    return (
-        f"uneven: {members[most]} {percent_text(balance.shares[most])} to"
-        f" {members[least]} {percent_text(balance.shares[least])}"
+    order = sorted(range(len(members)), key=lambda index: -balance.shares[index])
+    most, least = (
+        f"{members[index]} {percent_text(balance.shares[index])}" for index in (order[0], order[-1])
     )
+    return f"uneven: {most} to {least}"
 
 
 def flush_text(estimates: Sequence[Flushes]) -> str:
     """ "at least 91 % of the writes", or of the member with least and most; "" where there are hardly any."""
-    if not estimates or max(estimate.share for estimate in estimates) < 0.05:
+    shares = [estimate.share for estimate in estimates]
+    if max(shares, default=0.0) < 0.05:
         return ""
-    low, high = (
-        min(estimate.share for estimate in estimates),
-        max(estimate.share for estimate in estimates),
-    )
-    if percent_text(low) == percent_text(high):
-        return f"{percent_text(high)} of the writes, or more"
-    return f"{percent_text(low)} to {percent_text(high)} of each disk's writes, or more"
+    low, high = percent_text(min(shares)), percent_text(max(shares))
+    if low == high:
+        return f"{high} of the writes, or more"
+    return f"{low} to {high} of each disk's writes, or more"
 
 
 def percent_text(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-def shorten_names(names: Sequence[str]) -> str:
-    if len(names) <= MAX_NAMES + 1:
-        return ", ".join(names)
-    return f"{', '.join(names[:MAX_NAMES])} and {len(names) - MAX_NAMES} more"
 
 
 def cache_hits(
@@ -371,23 +210,18 @@ def cache_hits(
     If the tool only writes, reads from the cache are its own housekeeping and no hits.
     """
     reads = (application_rates(figures, "", alone=True, only=only)["read"] or 0.0) > 0
-    return [hit for part in parts for hit in _hits_in_window(layers if reads else (), part)]
-
-
-def _hits_in_window(layers: Sequence[Layer], part: Part) -> list[CacheHits]:
-    by_key = {(track.device, track.metric): track for track in part.tracks}
-    ratios = [
-        CacheHits(part.name, device, requests, ratio, True)
-        for device in dict.fromkeys(device for device, _ in by_key)
-        for hit, miss, requests in HIT_COUNTERS
-        if (ratio := _counted_ratio(by_key.get((device, hit)), by_key.get((device, miss))))
-        is not None
-    ]
-    for layer in layers:
-        ratio = _byte_ratio(layer, by_key)
-        if ratio is not None:
-            ratios.append(CacheHits(part.name, layer.kind, "bytes read", ratio, False))
-    return ratios
+    hits = []
+    for part in parts:
+        for device in dict.fromkeys(device for device, _ in part.by_key):
+            for *counters, requests in HIT_COUNTERS:
+                ratio = _counted_ratio(*(part.by_key.get((device, name)) for name in counters))
+                if ratio is not None:
+                    hits.append(CacheHits(part.name, device, requests, ratio, True))
+        for layer in layers if reads else ():
+            ratio = _byte_ratio(layer, part)
+            if ratio is not None:
+                hits.append(CacheHits(part.name, layer.kind, "bytes read", ratio, False))
+    return hits
 
 
 def _counted_ratio(hit: Track | None, missed: Track | None) -> float | None:
@@ -396,12 +230,184 @@ def _counted_ratio(hit: Track | None, missed: Track | None) -> float | None:
     return request_hit_ratio(hit.values, missed.values, hit.durations)
 
 
-def _byte_ratio(layer: Layer, by_key: Mapping[tuple[str, str], Track]) -> float | None:
+def _byte_ratio(layer: Layer, part: Part) -> float | None:
     """Hit ratio of a layer that has a cache and disks behind it, its own or those of the layers below."""
     cache = layer.uses.get("cache", ())
     behind = next((layer.uses[use] for use in BACKING_USES if layer.uses.get(use)), ())
     behind = tuple(name for name in behind if name not in cache)
     if not cache or not behind:
         return None
-    sums = [sum(_member_means(names, by_key, "read.bandwidth")) for names in (cache, behind)]
-    return None if any(map(isnan, sums)) else byte_hit_ratio(*sums)
+    from_cache, from_behind = (
+        sum(_member_means(part, names, "read.bandwidth")) for names in (cache, behind)
+    )
+    if math.isnan(from_cache + from_behind):
+        return None
+    return byte_hit_ratio(from_cache, from_behind)
+
+
+# of each depth, the first ones: a host of many cores has many series
+MAX_REPEATS = 3
+IDLE, IOWAIT = "cpu.idle", "cpu.iowait"
+
+
+def find_full_stations(lines: Sequence[Group]) -> dict[int, FullStation]:
+    """Return {index of a line: what is full at its deepest point}, without lines for which that is unknown.
+
+    Only of lines that are over, whose knee is told and lies no deeper than the last depth but one. Their series are
+    read for the last two depths alone: two queries for all lines, and a third for facts where a volume stands on disks.
+    """
+    ends = {index: repeats for index, line in enumerate(lines) if (repeats := _last_repeats(line))}
+    samples = [sample for repeats in ends.values() for depth in repeats for sample in depth]
+    points = _read_points(samples)
+    stations = {}
+    for index, repeats in ends.items():
+        half, last = (_median_point(depth, points) for depth in repeats)
+        if half and last and (station := full_station(half, last)):
+            stations[index] = station
+    return stations
+
+
+def _last_repeats(line: Group) -> tuple[list[Sample], ...]:
+    """Return the repeats at the last two depths, if both are past the knee and the last is double the one before."""
+    by_depth: dict[int, list[Sample]] = defaultdict(list)
+    for sample in line.samples:
+        if sample.outstanding and "iops" in sample.values:
+            by_depth[sample.outstanding].append(sample)
+    if not line.over or len(by_depth) < 2:
+        return ()
+    half, last = sorted(by_depth)[-2:]
+    knee = curve_answer(line).knee
+    past = knee is not None and (knee.flat or (knee.at is not None and knee.at <= half))
+    if last != 2 * half or not past:
+        return ()
+    repeats = by_depth[half], by_depth[last]
+    if not all(map(_reached_depth, repeats)):
+        return ()
+    return tuple(samples[:MAX_REPEATS] for samples in repeats)
+
+
+def _reached_depth(repeats: Sequence[Sample]) -> bool:
+    """True if as many I/Os were in flight as configured: by Little's law, if latency is known."""
+    measured = [(s.values["iops"], s.values["lat.mean"]) for s in repeats if "lat.mean" in s.values]
+    return not measured or little(repeats[0].outstanding or 0, measured).holds
+
+
+def _read_points(samples: Sequence[Sample]) -> dict[int, Deepest]:
+    """{attempt: its point} of the attempts whose disks are known and sampled."""
+    columns = ("windows", "facts_id", "meta", "layout__plan", "layout__stack", "run__stage")
+    rows = Attempt.objects.filter(pk__in={sample.attempt for sample in samples})
+    attempts = {row.pk: row for row in rows.select_related("layout", "run").only(*columns)}
+    disks = {pk: sorted(names) for pk, row in attempts.items() if (names := read_layout_disks(row))}
+    volumes = _volume_names([attempts[pk] for pk in disks])
+    devices = {*volumes.values(), *(name for names in disks.values() for name in names)} - {""}
+    if not devices:
+        return {}
+    metrics = Q(metric="queue", device__in=devices) | (Q(metric__in=(IDLE, IOWAIT)) & ~Q(device=""))
+    series = Series.objects.filter(metrics, attempt__in=disks)
+    tracks: dict[int, list[Track]] = defaultdict(list)
+    for pk, device, metric, times, values in series.values_list(
+        "attempt", "device", "metric", "times", "values"
+    ):
+        tracks[pk].append(Track(device, metric, "1", times, values))
+    return {
+        sample.attempt: _sampled_point(
+            sample,
+            select_part(tracks[sample.attempt], read_windows(attempts[sample.attempt])),
+            disks[sample.attempt],
+            volumes[sample.attempt],
+        )
+        for sample in samples
+        if sample.attempt in tracks
+    }
+
+
+def _volume_names(attempts: Collection[Attempt]) -> dict[int, str]:
+    """{attempt: kernel name of the topmost volume}; "" if it has none, or if no single device has its path."""
+    nodes: dict[int, str] = {}
+    for attempt in attempts:
+        layers = reversed(read_placed_layers(attempt) or ())
+        nodes[attempt.pk] = next((row.gives.volume for row in layers if row.gives.volume), "")
+    snapshots = {attempt.facts_id for attempt in attempts if nodes[attempt.pk] and attempt.facts_id}
+    devices = (
+        dict(FactSnapshot.objects.filter(pk__in=snapshots).values_list("pk", "facts__devices"))
+        if snapshots
+        else {}
+    )
+    volumes = {}
+    for attempt in attempts:
+        node = nodes[attempt.pk]
+        names = [
+            str(device["name"])
+            for device in devices.get(attempt.facts_id or 0) or ()
+            if node in (device.get("path"), *device.get("links", ()))
+        ]
+        volumes[attempt.pk] = names[0] if node and len(names) == 1 else ""
+    return volumes
+
+
+def _sampled_point(sample: Sample, part: Part, disks: Iterable[str], volume: str) -> Deepest:
+    """One run: requests in flight at each disk and at the volume, and its busiest core or the tool's own thread."""
+    cores = [
+        1 - track.mean - (part.mean(device, IOWAIT) if (device, IOWAIT) in part.by_key else 0.0)
+        for (device, metric), track in part.by_key.items()
+        if metric == IDLE
+    ]
+    loads = [core for core in cores if not math.isnan(core)]
+    thread = [sample.values[name] for name in ("cpu.user", "cpu.system") if name in sample.values]
+    if len(thread) == 2:
+        loads.append(sum(thread))
+    entered = None if volume in disks else part.by_key.get((volume, "queue"))
+    return Deepest(
+        sample.outstanding or 0,
+        sample.values["iops"],
+        {name: part.mean(name, "queue") for name in disks},
+        max(loads, default=None),
+        entered.mean if entered else None,
+    )
+
+
+def _median_point(repeats: Sequence[Sample], points: Mapping[int, Deepest]) -> Deepest | None:
+    """Medians of those that were sampled; None without any, or where their disks are not the same."""
+    sampled = [points[sample.attempt] for sample in repeats if sample.attempt in points]
+    if len({frozenset(point.queues) for point in sampled}) != 1:
+        return None
+    return Deepest(
+        sampled[0].depth,
+        median_of([point.iops for point in sampled]),
+        {name: median_of([point.queues[name] for point in sampled]) for name in sampled[0].queues},
+        _median_if_known([point.cpu for point in sampled]),
+        _median_if_known([point.entered for point in sampled]),
+    )
+
+
+def _median_if_known(values: Sequence[float | None]) -> float | None:
+    """Median; None unless every value is known."""
+    stated = [value for value in values if value is not None]
+    return median_of(stated) if len(stated) == len(values) else None
+
+
+def full_station_text(station: FullStation, cap: Cap | None = None) -> str:
+    """ "the disks, where 92 % of the I/Os wait that the last doubling added"."""
+    share = _queued_share(station.queued)
+    busy = f"{percent_text(station.cpu or 0.0)} busy (its busiest core, or the tool's own thread)"
+    cpu = "nobody looked at the CPU" if station.cpu is None else f"the CPU was {busy}"
+    disks_text = f"{share} of the I/Os that the last doubling added wait at the disks, {cpu}"
+    if station.full == Full.NOT_YET:
+        return f"nothing yet, it has {percent_text(station.gain)} more IOPS than at half, so measure deeper"
+    if station.full == Full.CPU:
+        return f"the CPU, {busy}"
+    if station.full == Full.DEVICES:
+        which = f"{station.device}, of the disks," if station.device else "the disks,"
+        own = " or a cap on them," if cap else ""
+        return f"{which}{own} where {share} of the I/Os wait that the last doubling added"
+    if station.full == Full.LAYERS:
+        inside = _queued_share(station.inside or 0.0)
+        return f"the layers above the disks, where {inside} of the I/Os wait that the last doubling added; {disks_text}"
+    if station.full == Full.NOTHING:
+        return f"nothing that is seen, but a lock, a log, a link or a limit above the disks; {disks_text}"
+    return f"cannot be told; {disks_text}"
+
+
+def _queued_share(queued: float) -> str:
+    """Format a share limited to 0 to 100 %: noise between the two depths may put it outside."""
+    return percent_text(min(max(queued, 0.0), 1.0))

@@ -14,8 +14,8 @@ from rest_framework.exceptions import Throttled
 
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import latency_distributions, request_params, tables
-from benchlab.charts.attempt_samples import iterate_tracks
 from benchlab.charts.queries import read_groups
+from benchlab.charts.sampled_tracks import iterate_tracks
 from benchlab.results.answers import table_response
 from benchlab.runs.models import Artifact, Attempt
 

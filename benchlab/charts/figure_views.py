@@ -8,37 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
-from typing import Any
 
 from django.core.exceptions import BadRequest
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.template.loader import render_to_string
 from django.utils.cache import get_conditional_response
 from django.utils.http import quote_etag
 from django.views.decorators.http import require_GET
 
 import benchlab
-from agents.contracts import ParseError
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import (
-    caches,
     curve,
-    device_figures,
     latency_against_iops,
     latency_distributions,
     latency_figures,
-    live_samples,
     metric_naming,
     repeat_dots,
     request_params,
 )
-from benchlab.charts.attempt_samples import read_disk_uses, read_rows, read_tracks, read_windows
 from benchlab.charts.figure import Figure, figure_json
 from benchlab.charts.line_analysis import Choice
 from benchlab.charts.metric_naming import METRICS
 from benchlab.charts.queries import Group, read_groups, shares_in_percent
-from benchlab.charts.sampled_tracks import Track, rows_from_tracks
 from benchlab.runs.change_feed import change_listener
 from benchlab.runs.models import Attempt
 from benchlab.web.shared_answers import SharedAnswers, access_rights, may_be_shared
@@ -58,7 +50,7 @@ def campaign_figure(request: HttpRequest, pk: int) -> HttpResponse:
         groups = line_filter.select(read_groups(request.user, [campaign.pk]))
         return build_lines_figure(campaign.name, groups, request_params.chart_choice(request.GET))
 
-    return _shared_response(request, campaign.pk, build_figure)
+    return shared_response(request, campaign.pk, build_figure)
 
 
 @require_GET
@@ -90,142 +82,11 @@ def build_lines_figure(title: str, groups: list[Group], choice: Choice) -> Figur
     return with_lines_origin(figure, groups)
 
 
-@require_GET
-def attempt_figure(
-    request: HttpRequest, pk: int, build: Callable[..., Figure], **options: Any
-) -> HttpResponse:
-    """Answer with one of the figures of an attempt below."""
-    attempt = _visible_attempt(request, pk)
-    return figure_response(with_attempt_origin(build(attempt, request.GET, **options), attempt))
-
-
-def device_figure(attempt: Attempt, query: QueryDict) -> Figure:
-    """Every device over the run. ?every=1 draws the idle ones too, ?members=1 each disk of a layout for itself,
-    ?from= &to= &width= a part of it more finely."""
-    every, single = bool(query.get("every")), bool(query.get("members"))
-    metrics = (*device_figures.DEVICE_PANELS, *device_figures.PERCENTILE_METRICS)
-    return device_figures.build_device_figure(
-        attempt_title(attempt),
-        read_rows(attempt, metrics, request_params.requested_span(query)),
-        _stored_facts(attempt),
-        read_windows(attempt),
-        every=every,
-        uses=() if every or single else read_disk_uses(attempt),
-    )
-
-
-def disk_figure(attempt: Attempt, query: QueryDict) -> Figure:
-    """Disk x time: ?metric= one of devices.PANELS, ?from= &to= &width= a part of it more finely."""
-    panels = device_figures.DEVICE_PANELS
-    metric = query.get("metric") or device_figures.DEFAULT_METRIC
-    if metric not in panels:
-        raise BadRequest(f"metric: {metric[:100]!r} is none of {', '.join(panels)}")
-    sampled = read_rows(attempt, panels, request_params.requested_span(query))
-    uses = read_disk_uses(attempt)
-    disks = device_figures.heat_map_disks(sampled, _stored_facts(attempt), uses)
-    return device_figures.build_heat_map(
-        attempt_title(attempt), sampled, disks, metric, read_windows(attempt)
-    )
-
-
-def histogram_figure(attempt: Attempt, query: QueryDict) -> Figure:
-    """Histogram of I/O times, with shares below each. ?percent=even has an axis that is not stretched towards 100 %."""
-    scale = request_params.percent_scale(query)
-    curves = latency_distributions.read_latency_curves(attempt)
-    return latency_figures.build_histogram_figure(attempt_title(attempt), curves, scale)
-
-
-def cpu_figure(attempt: Attempt, query: QueryDict) -> Figure:
-    sampled = read_rows(attempt, device_figures.HOST_METRICS, request_params.requested_span(query))
-    return device_figures.build_cpu_figure(attempt_title(attempt), sampled, read_windows(attempt))
-
-
-def cache_figure(attempt: Attempt, query: QueryDict, which: str) -> Figure:
-    """One of caches.CHARTS: caches, ARC, pools, arrays."""
-    chart = caches.find_chart(which)
-    if chart is None:
-        raise Http404(f"There is no chart {which!r}.")
-    tracks, marks = current_tracks(attempt), read_windows(attempt)
-    return caches.build_cache_figure(
-        attempt_title(attempt), chart, tracks, _stored_facts(attempt), marks
-    )
-
-
-def live_figure(attempt: Attempt, query: QueryDict) -> Figure:
-    """Figure of the running attempt so far; of one that is over, the whole.
-
-    ?since= seconds leaves out what is older, ?disks=own all but the layout's own disks and what stands on them.
-    """
-    title, facts = attempt_title(attempt), _stored_facts(attempt)
-    since = request_params.seconds_parameter(query, "since")
-    own = query.get("disks") == "own"
-    stored = read_tracks(attempt) if attempt.outcome else []
-    if not stored:
-        return live_samples.build_live_figure(title, attempt, facts, since, own=own)
-    tracks = live_samples.layout_tracks(stored, attempt, facts) if own else stored
-    rows = rows_from_tracks(tracks)
-    return device_figures.build_device_figure(title, rows, facts, read_windows(attempt))
-
-
-@require_GET
-def attempt_live(request: HttpRequest, pk: int) -> HttpResponse:
-    rows = Attempt.objects.visible_to(request.user).select_related("run")
-    campaign = get_object_or_404(rows.only("run__campaign"), pk=pk).run.campaign_id
-
-    def build_figure() -> Figure:
-        attempt = _visible_attempt(request, pk)
-        return with_attempt_origin(live_figure(attempt, request.GET), attempt)
-
-    return _shared_response(request, campaign, build_figure)
-
-
-@require_GET
-def attempt_strips(request: HttpRequest, pk: int) -> HttpResponse:
-    """A part of a live page: what each of the layout's own disks does now. ?disks=all: each of the host's.
-
-    286 once the attempt is over: nobody has to ask again. What was seen last stays until the next one's part comes,
-    else the card would be a heading alone between two runs.
-    """
-    rows = Attempt.objects.visible_to(request.user).select_related("run")
-    attempt = get_object_or_404(rows.only("outcome", "run__campaign"), pk=pk)
-    if attempt.outcome:
-        return HttpResponse(status=286, headers={"HX-Reswap": "none"})
-
-    def render_strips() -> bytes:
-        every = request.GET.get("disks") == "all"
-        strips = live_samples.read_strips(_visible_attempt(request, pk), every=every)
-        return render_to_string("charts/_disk_strips.html", {"strips": strips}).encode()
-
-    return HttpResponse(_shared_bytes(request, attempt.run.campaign_id, render_strips))
-
-
-def current_tracks(attempt: Attempt) -> list[Track]:
-    """Return the stored tracks; of a running attempt the latest samples, as far as they can be read."""
-    if attempt.outcome:
-        return read_tracks(attempt)
-    try:
-        return live_samples.live_tracks(attempt)
-    except ParseError:
-        # the devices' chart shows the error
-        return []
-
-
 def attempt_title(attempt: Attempt) -> str:
     return f"run {attempt.run_id}, {attempt.run}"
 
 
-def _stored_facts(attempt: Attempt) -> dict[str, Any]:
-    return attempt.facts.facts if attempt.facts else {}
-
-
-def _visible_attempt(request: HttpRequest, pk: int) -> Attempt:
-    rows = Attempt.objects.visible_to(request.user).select_related(
-        "facts", "layout", "run__campaign", "run__topology", "run__workload"
-    )
-    return get_object_or_404(rows, pk=pk)
-
-
-def _shared_bytes(request: HttpRequest, campaign: int, make: Callable[[], bytes]) -> bytes:
+def shared_bytes(request: HttpRequest, campaign: int, make: Callable[[], bytes]) -> bytes:
     """Made once for all open pages of the campaign: each asks at every change, and for what runs every few seconds."""
     if not may_be_shared(request):
         return make()
@@ -233,11 +94,11 @@ def _shared_bytes(request: HttpRequest, campaign: int, make: Callable[[], bytes]
     return RENDERED.get_or_make(key, change_listener.current_since(campaign), make)
 
 
-def _shared_response(
+def shared_response(
     request: HttpRequest, campaign: int, make: Callable[[], Figure]
 ) -> HttpResponse:
     """A browser that has the figure already is told so."""
-    figure = _shared_bytes(request, campaign, lambda: figure_json(make()))
+    figure = shared_bytes(request, campaign, lambda: figure_json(make()))
     answer = _json_response(figure)
     if not may_be_shared(request):
         return answer

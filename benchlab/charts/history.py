@@ -27,7 +27,8 @@ from benchlab.analysis.changes import (
 )
 from benchlab.campaigns.models import Run
 from benchlab.charts import metric_naming
-from benchlab.charts.conditions import describe_device, iterate_claims
+from benchlab.charts.conditions import describe_device
+from benchlab.charts.device_stacks import iterate_claims
 from benchlab.charts.queries import Person
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs import active_facts

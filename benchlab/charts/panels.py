@@ -14,7 +14,7 @@ from agents.contracts import Window
 from benchlab.analysis.buckets import Floats
 from benchlab.analysis.series import round_significant
 from benchlab.charts import figure, palette
-from benchlab.charts.device_work import DiskUse, StackedDevice
+from benchlab.charts.device_stacks import DiskUse, StackedDevice
 from benchlab.charts.figure import axes_of, axis_name
 from benchlab.charts.palette import Style
 from benchlab.runs.strips import MetricRows

@@ -19,9 +19,8 @@ from agents.drivers import registry
 from benchlab.analysis.curves import Little, little
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import (
-    caches,
-    cursor_values,
     device_figures,
+    device_tables,
     device_work,
     latency_distributions,
     metric_naming,
@@ -30,12 +29,12 @@ from benchlab.charts import (
     sampled_tracks,
     tool_parts,
 )
-from benchlab.charts.attempt_samples import read_disk_uses, read_layers, read_tracks, read_windows
-from benchlab.charts.figure_views import current_tracks
+from benchlab.charts.attempt_figures import current_tracks
+from benchlab.charts.device_stacks import read_disk_uses, read_layers
+from benchlab.charts.device_tables import device_rows
 from benchlab.charts.latency_distributions import PERCENT_SCALES
 from benchlab.charts.queries import kernel_work_text
-from benchlab.charts.sampled_tracks import Track
-from benchlab.charts.tables import device_rows
+from benchlab.charts.sampled_tracks import Track, read_tracks, read_windows
 from benchlab.findings import stored_runs
 from benchlab.runs import active_facts, reason_texts
 from benchlab.runs.models import Artifact, Attempt, Measurement
@@ -101,9 +100,9 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
     current = _requested_attempt(request, tried)
     context: dict[str, Any] = {"run": run, "tried": tried, "shown": current}
     if current is not None:
-        context |= cursor_values.instant_context(request, current.attempt)
-        if cast(HtmxRequest, request).htmx.target == cursor_values.PART_ID:
-            return render(request, cursor_values.PART_TEMPLATE, context)
+        context |= device_tables.instant_context(request, current.attempt)
+        if cast(HtmxRequest, request).htmx.target == device_tables.PART_ID:
+            return render(request, device_tables.PART_TEMPLATE, context)
         context |= attempt_context(run, current.attempt, _requested_window(request))
     return _run_response(request, context)
 
@@ -175,7 +174,7 @@ def attempt_context(run: Run, attempt: Attempt, window: int = 0) -> dict[str, An
             window_of_tool for window_of_tool in read_windows(attempt) if window_of_tool.measured
         ],
         # Late, for a page that runs asks for its other parts every few seconds.
-        "caches": lambda: caches.available_charts(
+        "caches": lambda: device_figures.available_charts(
             tracks if attempt.outcome else current_tracks(attempt)
         ),
         **_device_work_context(attempt, measured, tracks),
@@ -227,8 +226,8 @@ def _heat_metrics(attempt: Attempt, tracks: Sequence[Track]) -> list[tuple[str, 
         return []
     has = {metric for metric, _ in sampled}
     return [
-        (metric, title)
-        for metric, (title, _) in device_figures.DEVICE_PANELS.items()
+        (metric, panel.title)
+        for metric, panel in device_figures.DEVICE_PANELS.items()
         if metric in has
     ]
 

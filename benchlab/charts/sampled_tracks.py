@@ -1,19 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of one metric and device: their times, measured windows, weights and resolution."""
+"""Samples of one metric and device: an attempt's stored ones, their times, measured windows, weights and resolution."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import psycopg
+from django.db.models import QuerySet
+from psycopg.sql import SQL, Literal
 
 from agents.contracts import Window
-from benchlab.analysis.buckets import Floats, Numbers, bucket_samples, samples_per_bucket
+from agents.drivers import registry
+from agents.drivers.protocols import Reader, Tool
+from benchlab.analysis.buckets import (
+    Floats,
+    Numbers,
+    bucket_samples,
+    samples_per_bucket,
+    stored_step,
+)
+from benchlab.analysis.series import weighted_mean
+from benchlab.results.reading import raw_connection
+from benchlab.runs import strips
+from benchlab.runs.attempt_meta import READERS
+from benchlab.runs.float_arrays import parse_float_array
+from benchlab.runs.models import Attempt, Series
 from benchlab.runs.strips import MetricRows, SampledSeries, group_by_clock, metric_rows
+
+# s: two clocks of one host, read by different programs
+CLOCK_TOLERANCE_S = 0.02
+WHOLE_RUN = "the whole run"
+ALL_MEASURED = "all that was measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +63,21 @@ class Track:
         second = times[1] - times[0] if len(times) > 1 else times[0]
         return np.diff(times, prepend=times[0] - (min(times[0], second) or second))
 
+    @property
+    def array(self) -> Floats:
+        return np.asarray(self.values, dtype=np.float64)
+
+    @property
+    def mean(self) -> float:
+        """Mean over time; NaN if no value is known."""
+        return weighted_mean(self.values, self.durations)
+
     def shares_times(self, other: Track) -> bool:
         """True when both were sampled at the same times."""
         return self.times is other.times or np.array_equal(self.times, other.times)
 
 
-# s: two clocks of one host, read by different programs
-CLOCK_TOLERANCE_S = 0.02
-WHOLE_RUN = "the whole run"
-ALL_MEASURED = "all that was measured"
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """Stretch that a table is over. `number` chooses it (?window=): 0 is all that was measured."""
 
@@ -66,71 +92,71 @@ class Part:
         """True if the measured windows are unknown: then it includes file layout and ramp."""
         return self.name == WHOLE_RUN
 
+    @cached_property
+    def by_key(self) -> dict[tuple[str, str], Track]:
+        """{(device, metric): its track}."""
+        return {(track.device, track.metric): track for track in self.tracks}
 
-def parse_windows(rows: Iterable[Mapping[str, Any]]) -> list[Window]:
-    """Windows as they are stored with an attempt."""
-    return [Window(row["name"], row["start"], row["end"], row["measured"]) for row in rows]
+    def mean(self, device: str, metric: str) -> float:
+        """Mean over time; NaN if it was not sampled."""
+        track = self.by_key.get((device, metric))
+        return track.mean if track else math.nan
+
+
+def read_windows(attempt: Attempt) -> list[Window]:
+    """Return the windows of its tool's phases, on the clock of its tracks; [] if unknown."""
+    return [
+        Window(row["name"], row["start"], row["end"], row["measured"]) for row in attempt.windows
+    ]
+
+
+def measured_windows(windows: Iterable[Window]) -> list[Window]:
+    return [window for window in windows if window.measured]
 
 
 def select_part(tracks: Sequence[Track], windows: Sequence[Window], number: int = 0) -> Part:
     """Return all measured time, or one window of it; the whole run if it has none. Raises IndexError."""
-    measured = [window for window in windows if window.measured]
+    measured = measured_windows(windows)
     if not measured:
         return Part(0, WHOLE_RUN, tuple(tracks))
     chosen = measured if number == 0 else [measured[number - 1]]
     name = chosen[0].name if len(chosen) == 1 else ALL_MEASURED
-    return Part(number, name, tuple(_cut_tracks(tracks, chosen)), chosen[0].start, chosen[-1].end)
-
-
-def measured_tracks(tracks: Iterable[Track], windows: Sequence[Window]) -> Iterator[Track]:
-    """Cut each track to all measured windows, one track after the other; whole tracks if none was measured."""
-    measured = [window for window in windows if window.measured]
-    yield from _cut_tracks(tracks, measured) if measured else tracks
+    return Part(number, name, tuple(cut_tracks(tracks, chosen)), chosen[0].start, chosen[-1].end)
 
 
 def measured_parts(tracks: Sequence[Track], windows: Sequence[Window]) -> list[Part]:
     """One of each measured window; of a run without any, the whole."""
-    count = sum(window.measured for window in windows)
-    return [select_part(tracks, windows, number) for number in range(1, count + 1)] or [
-        select_part(tracks, [])
-    ]
+    numbers = range(1, len(measured_windows(windows)) + 1)
+    return [select_part(tracks, windows, number) for number in numbers or (0,)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Clock:
-    """Samples of a track that are inside, with their times and lengths: a sampler's tracks share theirs."""
+def cut_tracks(tracks: Iterable[Track], windows: Sequence[Window]) -> Iterator[Track]:
+    """Yield the part of each track inside the windows, without tracks that have none or whose clock is unknown.
 
-    track: Track
-    inside: npt.NDArray[np.bool_]
-    times: Numbers
-    spans: Numbers
-
-    def covers(self, track: Track) -> bool:
-        return self.track.shares_times(track) and not len(self.track.spans) and not len(track.spans)
-
-
-def _cut_tracks(tracks: Iterable[Track], windows: Sequence[Window]) -> Iterator[Track]:
-    """Yield the part of each track inside the windows, without tracks that have none or whose clock is unknown."""
-    clock: _Clock | None = None
+    A sampler's tracks share their times, which are cut once.
+    """
+    first: Track | None = None
     for track in tracks:
         if track.own_clock:
             continue
-        if clock is None or not clock.covers(track):
-            clock = _build_clock(track, windows)
-        if len(clock.times):
-            values = np.asarray(track.values, dtype=float)[clock.inside]
-            yield replace(track, times=clock.times, values=values, spans=clock.spans)
+        if first is None or len(first.spans) or len(track.spans) or not first.shares_times(track):
+            first = track
+            inside = _samples_inside(track, windows)
+            times = np.asarray(track.times, dtype=float)[inside]
+            spans = np.asarray(track.durations)[inside]
+        if len(times):
+            yield replace(track, times=times, values=track.array[inside], spans=spans)
 
 
-def _build_clock(track: Track, windows: Sequence[Window]) -> _Clock:
+def _samples_inside(track: Track, windows: Sequence[Window]) -> npt.NDArray[np.bool_]:
     ends = np.asarray(track.times, dtype=float)
-    lengths = np.asarray(track.durations)
+    starts = ends - np.asarray(track.durations)
     inside = np.zeros(ends.shape, dtype=bool)
     for window in windows:
-        inside |= (ends - lengths >= window.start - CLOCK_TOLERANCE_S) & (
+        inside |= (starts >= window.start - CLOCK_TOLERANCE_S) & (
             ends <= window.end + CLOCK_TOLERANCE_S
         )
-    return _Clock(track, inside, ends[inside], lengths[inside])
+    return inside
 
 
 HITS = ("read.hits", "read.misses", "write.hits", "write.misses")
@@ -147,10 +173,15 @@ REQUEST_RATES: dict[str, tuple[str, ...]] = {
 }
 
 
-def request_weights(track: Track, of_device: Mapping[str, Track]) -> Numbers:
-    """Weigh each value by its requests if all are known, else by its seconds."""
-    requests = _request_counts(track, of_device)
-    return track.durations if requests is None else requests
+def request_counts(track: Track, of_device: Mapping[str, Track]) -> Floats | None:
+    """Return the number of requests behind each value; None if unknown."""
+    metrics = REQUEST_RATES.get(track.metric, ())
+    rates = [of_device[name] for name in metrics if name in of_device]
+    if not rates or not all(map(track.shares_times, rates)):
+        return None
+    together = np.sum([rate.array for rate in rates], axis=0)
+    counts: Floats = together * np.asarray(track.durations, dtype=float)
+    return counts
 
 
 def mean_across_gaps(track: Track, of_device: Mapping[str, Track]) -> float | None:
@@ -159,30 +190,18 @@ def mean_across_gaps(track: Track, of_device: Mapping[str, Track]) -> float | No
     This is Little's law. A mean of the known waits would ignore the gap, but count the requests that waited through
     it. None if there is no such gap, or if the number in flight is unknown.
     """
-    requests, queue = _request_counts(track, of_device), of_device.get("queue")
+    requests, queue = request_counts(track, of_device), of_device.get("queue")
     if (
         track.metric != "await"
         or requests is None
         or queue is None
         or not track.shares_times(queue)
+        or not (np.isnan(track.array) & (requests > 0)).any()
     ):
         return None
-    if not (np.isnan(np.asarray(track.values, dtype=float)) & (requests > 0)).any():
-        return None
-    waited = np.asarray(queue.values, dtype=float) * np.asarray(track.durations, dtype=float)
+    waited = queue.array * np.asarray(track.durations, dtype=float)
     is_known = ~np.isnan(waited) & ~np.isnan(requests)
     return float(waited[is_known].sum() / requests[is_known].sum())
-
-
-def _request_counts(track: Track, of_device: Mapping[str, Track]) -> Floats | None:
-    """Return the number of requests behind each value; None if unknown."""
-    metrics = REQUEST_RATES.get(track.metric, ())
-    rates = [of_device[name] for name in metrics if name in of_device]
-    if not rates or not all(map(track.shares_times, rates)):
-        return None
-    together = np.sum([np.asarray(rate.values, dtype=float) for rate in rates], axis=0)
-    counts: Floats = together * np.asarray(track.durations, dtype=float)
-    return counts
 
 
 # of a panel; more points than twice this in one line cannot be seen
@@ -209,26 +228,119 @@ class Span:
         every = samples_per_bucket(last - first, self.pixels)
         return slice(first // every * every, min(len(times), -(-last // every) * every)), every
 
+    def narrow(self, series: Iterable[SampledSeries]) -> list[MetricRows]:
+        """Return rows that are as fine as the span needs. Their maxima are those of the whole."""
+        narrowed = []
+        for rows in map(metric_rows, group_by_clock(series)):
+            part, every = self.slice_samples(rows.buckets.times)
+            inside = bucket_samples(rows.buckets.times[part], rows.buckets.low[:, part])
+            narrowed.append(replace(rows, buckets=inside.coarser(every)))
+        return narrowed
+
 
 WHOLE_SPAN = Span()
 
 
 def rows_from_tracks(tracks: Iterable[Track], span: Span = WHOLE_SPAN) -> list[MetricRows]:
-    """Return rows as fine as `span` needs."""
+    return span.narrow(
+        SampledSeries(
+            "", t.device, t.metric, t.unit, np.asarray(t.times, dtype=np.float64), t.array
+        )
+        for t in tracks
+    )
+
+
+# a day's is 1.4 MB
+SERIES_AT_ONCE = 8
+
+
+def read_rows(attempt: Attempt, metrics: Collection[str], span: Span) -> list[MetricRows]:
+    """Read rows of these metrics for every device. Both ways to read them give the same rows."""
+    host_clock = _shares_host_clock(attempt)
     return [
-        narrow_rows(metric_rows(group), span) for group in group_by_clock(map(_as_sampled, tracks))
+        replace(
+            rows,
+            devices=tuple(
+                _device_name(rows.sampler, rows.metric, device, host_clock)[0]
+                for device in rows.devices
+            ),
+        )
+        for rows in (
+            *_rows_from_strips(attempt, metrics, span),
+            *_rows_from_series(attempt, metrics, span),
+        )
     ]
 
 
-def _as_sampled(track: Track) -> SampledSeries:
-    times, values = (
-        np.asarray(numbers, dtype=np.float64) for numbers in (track.times, track.values)
-    )
-    return SampledSeries("", track.device, track.metric, track.unit, times, values)
+def _rows_from_strips(
+    attempt: Attempt, metrics: Collection[str], span: Span
+) -> Iterator[MetricRows]:
+    for clock, times in strips.read_clocks(attempt).items():
+        part, every = span.slice_samples(times)
+        step = stored_step(every)
+        for rows in strips.read_strips(attempt, list(metrics), clock, times, step, part):
+            yield replace(rows, buckets=rows.buckets.coarser(every // step))
 
 
-def narrow_rows(rows: MetricRows, span: Span) -> MetricRows:
-    """Narrow rows to a span, by sample. Facts about the whole stay."""
-    part, every = span.slice_samples(rows.buckets.times)
-    inside = bucket_samples(rows.buckets.times[part], rows.buckets.low[:, part])
-    return replace(rows, buckets=inside.coarser(every))
+def _rows_from_series(attempt: Attempt, metrics: Collection[str], span: Span) -> list[MetricRows]:
+    """Read the rows that no strip holds."""
+    has = {
+        (s, m, device) for s, m, devices in strips.covered_metrics(attempt) for device in devices
+    }
+    rows = _series_rows(attempt).filter(metric__in=metrics)
+    keys = rows.values_list("pk", "sampler", "metric", "device")
+    return span.narrow(_read_series([pk for pk, *key in keys if tuple(key) not in has]))
+
+
+def _series_rows(attempt: Attempt) -> QuerySet[Series]:
+    return Series.objects.filter(attempt=attempt).order_by("sampler", "device", "pk")
+
+
+def _read_series(pks: Sequence[int]) -> Iterator[SampledSeries]:
+    """Read a few series at a time, in binary: as text a day of a hundred series takes ten times as long."""
+    for at in range(0, len(pks), SERIES_AT_ONCE):
+        statement = SQL(
+            "SELECT sampler, device, metric, unit, array_send(times), array_send(values)"
+            " FROM runs_series WHERE id = ANY({}) ORDER BY sampler, device, id"
+        ).format(Literal(list(pks[at : at + SERIES_AT_ONCE])))
+        with psycopg.Cursor(raw_connection()) as cursor:
+            rows = cursor.execute(statement, binary=True).fetchall()
+        for sampler, device, metric, unit, times, values in rows:
+            yield SampledSeries(
+                sampler, device, metric, unit, parse_float_array(times), parse_float_array(values)
+            )
+
+
+def read_tracks(attempt: Attempt) -> list[Track]:
+    return list(iterate_tracks(attempt))
+
+
+def iterate_tracks(attempt: Attempt) -> Iterator[Track]:
+    """Yield the tracks one after the other, with only a few series in memory at a time."""
+    host_clock = _shares_host_clock(attempt)
+    for series in _read_series(list(_series_rows(attempt).values_list("pk", flat=True))):
+        name, apart = _device_name(series.sampler, series.metric, series.device, host_clock)
+        yield Track(name, series.metric, series.unit, series.times, series.values, own_clock=apart)
+
+
+def _shares_host_clock(attempt: Attempt) -> bool:
+    """True if the offset between the tool's times and the host's clock is known."""
+    return len(measured_windows(read_windows(attempt))) == 1 or READERS in attempt.meta
+
+
+def _device_name(sampler: str, metric: str, device: str, host_clock: bool) -> tuple[str, bool]:
+    """Return (the device's name, whether its times are on a clock other than the host's)."""
+    name = "" if device else _tool_label(sampler, metric)
+    apart = bool(name) and not host_clock
+    return f"{name}, by its own clock" if apart else name or device, apart
+
+
+def _tool_label(sampler: str, metric: str) -> str:
+    """Label of the tool whose own figures these are, or they would be taken for the host's; "" where they are the
+    host's.
+    """
+    if sampler in registry.all_samplers() or metric.startswith("cpu."):
+        return ""
+    drivers: dict[str, Tool[Any] | Reader] = {**registry.all_readers(), **registry.all_tools()}
+    driver = drivers.get(sampler)
+    return f"{driver.LABEL} itself" if driver else sampler

@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from benchlab.analysis.buckets import Numbers
 from benchlab.analysis.curves import Little, Spread, little, spread
 from benchlab.analysis.formats import shown_unit
-from benchlab.analysis.series import Summary, summarize
-from benchlab.charts import caches, device_figures, metric_naming
-from benchlab.charts.device_figures import CPU_STATES, DEVICE_PANELS
-from benchlab.charts.device_work import order_devices
+from benchlab.charts import metric_naming
 from benchlab.charts.line_analysis import (
     Choice,
     curve_answer,
@@ -25,14 +20,8 @@ from benchlab.charts.line_analysis import (
     ratios_by_line,
 )
 from benchlab.charts.queries import BASE_METRICS, Group, Sample, are_unlike, line_labels
-from benchlab.charts.sampled_tracks import Track, mean_across_gaps, request_weights
+from benchlab.charts.sampled_tracks import Track
 from benchlab.web.texts import csv_lines
-
-PANEL_TITLES = {
-    **DEVICE_PANELS,
-    **caches.CACHE_PANELS,
-    **{metric: (words, "s") for metric, words in device_figures.PERCENTILE_TITLES.items()},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,70 +167,6 @@ def metric_rows(groups: Sequence[Group], first: str = "") -> list[MetricRow]:
 def _sample_spread(samples: Sequence[Sample], name: str) -> Spread | None:
     values = [sample.values[name] for sample in samples if name in sample.values]
     return spread(values) if values else None
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceRow:
-    # indented by what lies under what; "" for the host's CPU
-    device: str
-    title: str
-    # "%" for shares, already times 100
-    unit: str
-    summary: Summary
-
-
-def device_rows(tracks: Iterable[Track], facts: Mapping[str, Any]) -> list[DeviceRow]:
-    """A row per device and drawn metric, volumes above their disks, then the CPU of the whole host."""
-    by_device: dict[str, dict[str, Track]] = {}
-    for track in tracks:
-        by_device.setdefault(track.device, {})[track.metric] = track
-    drawn = {
-        device
-        for device, by_metric in by_device.items()
-        if not PANEL_TITLES.keys().isdisjoint(by_metric)
-    }
-    rows = [
-        _with_request_mean(
-            _device_row(placed.indented, track, request_weights(track, beside)), track, beside
-        )
-        for placed in order_devices(drawn, facts)
-        for beside in [by_device[placed.name]]
-        for metric, track in beside.items()
-        if metric in PANEL_TITLES
-    ]
-    host = by_device.get("", {})
-    cpu = [
-        _device_row("", track, track.durations)
-        for name, track in host.items()
-        if name in CPU_STATES
-    ]
-    return [row for row in [*rows, *cpu] if row]
-
-
-def _with_request_mean(
-    row: DeviceRow | None, track: Track, beside: Mapping[str, Track]
-) -> DeviceRow | None:
-    mean = mean_across_gaps(track, beside)
-    if row is None or mean is None:
-        return row
-    return replace(row, summary=replace(row.summary, mean=mean))
-
-
-def _device_row(device: str, track: Track, weights: Numbers) -> DeviceRow | None:
-    share = track.metric in CPU_STATES or PANEL_TITLES[track.metric][1] == "%"
-    title = (
-        f"CPU {CPU_STATES[track.metric]}"
-        if track.metric in CPU_STATES
-        else PANEL_TITLES[track.metric][0]
-    )
-    values = np.asarray(track.values, dtype=float) * (100 if share else 1)
-    statistics = summarize(values, weights)
-    if statistics and track.metric in device_figures.PERCENTILE_METRICS:
-        # percentiles are never averaged
-        statistics = replace(statistics, mean=math.nan)
-    return (
-        DeviceRow(device, title, "%" if share else track.unit, statistics) if statistics else None
-    )
 
 
 RUN_HEAD = (

@@ -5,12 +5,20 @@ from __future__ import annotations
 
 from django.urls import path
 
-from benchlab.charts import compare, downloads, figure_views, history_page, run_page, side_by_side
+from benchlab.charts import (
+    attempt_figures,
+    compare,
+    device_comparison,
+    downloads,
+    figure_views,
+    history_page,
+    run_page,
+)
 from benchlab.charts.explore import views as explore
 
 urlpatterns = [
-    path("runs/side-by-side/", side_by_side.side_page, name="run-side"),
-    path("runs/side-by-side.json", side_by_side.side_figure, name="run-side-figure"),
+    path("runs/side-by-side/", device_comparison.side_page, name="run-side"),
+    path("runs/side-by-side.json", device_comparison.side_figure, name="run-side-figure"),
     path("runs/<int:pk>/", run_page.run_detail, name="run-detail"),
     path("runs/<int:pk>/history/", history_page.run_history, name="run-history"),
     path("runs/<int:pk>/history.json", history_page.run_history_figure, name="run-history-figure"),
@@ -19,16 +27,16 @@ urlpatterns = [
     *(
         path(
             f"attempts/<int:pk>/{address}.json",
-            figure_views.attempt_figure,
+            attempt_figures.attempt_figure,
             {"build": build},
             name=f"attempt-{name}-figure",
         )
         for address, build, name in (
-            ("devices", figure_views.device_figure, "device"),
-            ("disks", figure_views.disk_figure, "disk"),
-            ("cpu", figure_views.cpu_figure, "cpu"),
-            ("caches/<slug:which>", figure_views.cache_figure, "cache"),
-            ("histogram", figure_views.histogram_figure, "histogram"),
+            ("devices", attempt_figures.device_figure, "device"),
+            ("disks", attempt_figures.disk_figure, "disk"),
+            ("cpu", attempt_figures.cpu_figure, "cpu"),
+            ("caches/<slug:which>", attempt_figures.cache_figure, "cache"),
+            ("histogram", attempt_figures.histogram_figure, "histogram"),
         )
     ),
     path(
@@ -36,8 +44,8 @@ urlpatterns = [
         downloads.attempt_histogram_csv,
         name="attempt-histogram-csv",
     ),
-    path("attempts/<int:pk>/live.json", figure_views.attempt_live, name="attempt-live-figure"),
-    path("attempts/<int:pk>/strips/", figure_views.attempt_strips, name="attempt-strips"),
+    path("attempts/<int:pk>/live.json", attempt_figures.attempt_live, name="attempt-live-figure"),
+    path("attempts/<int:pk>/strips/", attempt_figures.attempt_strips, name="attempt-strips"),
     path("attempts/<int:pk>/series.csv", downloads.attempt_series_csv, name="attempt-series-csv"),
     path("artifacts/<int:pk>/", downloads.artifact, name="artifact-download"),
     path("artifacts/<int:pk>/lines/", run_page.artifact_lines, name="artifact-lines"),

@@ -22,7 +22,7 @@ from benchlab.analysis.designs import Order
 from benchlab.analysis.devices.full_station import Full
 from benchlab.analysis.verdicts import Comparison, Conclusion, Verdict
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import full_stations, line_analysis, request_params
+from benchlab.charts import device_work, line_analysis, request_params
 from benchlab.findings import dismissal
 from benchlab.findings.models import MOST_NOTE
 from benchlab.team.services import requesting_user
@@ -364,7 +364,7 @@ def _curve_json(line: single_line_summary.LineSummary) -> JsonObject:
             "station": full.full,
             "device": full.device,
             "outstanding": full.depth,
-            "says": full_stations.full_station_text(full, curve.cap),
+            "says": device_work.full_station_text(full, curve.cap),
         },
         "says": line_analysis.curve_answer_text(group),
     }

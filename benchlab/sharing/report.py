@@ -21,7 +21,8 @@ from agents import quote
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.charts import request_params
 from benchlab.charts.cards import Card, build_cards, campaign_cards, with_differences
-from benchlab.charts.conditions import iterate_claims, line_differences
+from benchlab.charts.conditions import line_differences
+from benchlab.charts.device_stacks import iterate_claims
 from benchlab.charts.queries import Group, read_groups
 from benchlab.findings.display import OmittedCounts
 from benchlab.hosts.models import Device, FactSnapshot, Host

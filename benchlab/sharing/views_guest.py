@@ -24,17 +24,18 @@ from django.views.decorators.http import require_safe
 
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import (
-    attempt_samples,
-    caches,
+    attempt_figures,
     downloads,
     figure_views,
     request_params,
     run_page,
+    sampled_tracks,
     tables,
 )
 from benchlab.charts.cards import Card, build_cards, with_differences
 from benchlab.charts.conditions import line_differences
 from benchlab.charts.figure import Figure, figure_json
+from benchlab.charts.figure_views import with_attempt_origin
 from benchlab.charts.queries import Group, read_groups
 from benchlab.runs.models import Artifact, Attempt
 from benchlab.runs.outputs import RawRemoved
@@ -178,38 +179,25 @@ def guest_numbers(request: HttpRequest, link: OpenedLink) -> HttpResponseBase:
     return downloads.csv_response(request, lambda: tables.campaign_csv_lines(lines), "numbers.csv")
 
 
-@guest_page
-def run_devices(request: HttpRequest, link: OpenedLink) -> HttpResponse:
-    attempt = attempt_of(link)
-    figure = figure_views.device_figure(attempt, request.GET)
-    return _figure_response(link, figure_views.with_attempt_origin(figure, attempt))
+def _run_figure(build: attempt_figures.AttemptFigure) -> GuestView:
+    @guest_page
+    def view(request: HttpRequest, link: OpenedLink) -> HttpResponse:
+        attempt = attempt_of(link)
+        return _figure_response(link, with_attempt_origin(build(attempt, request.GET), attempt))
+
+    return view
 
 
-@guest_page
-def run_histogram(request: HttpRequest, link: OpenedLink) -> HttpResponse:
-    attempt = attempt_of(link)
-    figure = figure_views.histogram_figure(attempt, request.GET)
-    return _figure_response(link, figure_views.with_attempt_origin(figure, attempt))
-
-
-@guest_page
-def run_cpu(request: HttpRequest, link: OpenedLink) -> HttpResponse:
-    attempt = attempt_of(link)
-    figure = figure_views.cpu_figure(attempt, request.GET)
-    return _figure_response(link, figure_views.with_attempt_origin(figure, attempt))
+run_devices = _run_figure(attempt_figures.device_figure)
+run_histogram = _run_figure(attempt_figures.histogram_figure)
+run_cpu = _run_figure(attempt_figures.cpu_figure)
 
 
 @guest_page
 def run_cache(request: HttpRequest, link: OpenedLink, which: str) -> HttpResponse:
-    attempt, chart = attempt_of(link), caches.find_chart(which)
-    if chart is None:
-        raise Http404
-    facts = attempt.facts.facts if attempt.facts else {}
-    tracks, marks = attempt_samples.read_tracks(attempt), attempt_samples.read_windows(attempt)
-    figure = caches.build_cache_figure(
-        figure_views.attempt_title(attempt), chart, tracks, facts, marks
-    )
-    return _figure_response(link, figure_views.with_attempt_origin(figure, attempt))
+    attempt = attempt_of(link)
+    figure = attempt_figures.draw_caches(attempt, which, sampled_tracks.read_tracks(attempt))
+    return _figure_response(link, with_attempt_origin(figure, attempt))
 
 
 @guest_page
@@ -217,7 +205,7 @@ def run_series(request: HttpRequest, link: OpenedLink) -> HttpResponseBase:
     attempt = attempt_of(link)
     tracks = (
         replace(track, device=link.redaction.redact_text(track.device))
-        for track in attempt_samples.iterate_tracks(attempt)
+        for track in sampled_tracks.iterate_tracks(attempt)
     )
     return downloads.csv_response(request, lambda: tables.series_csv_lines(tracks), "series.csv")
 

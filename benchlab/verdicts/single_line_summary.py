@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from benchlab.analysis.devices.full_station import FullStation
 from benchlab.analysis.formats import shown_unit
-from benchlab.charts import cards, full_stations, line_analysis, metric_naming
+from benchlab.charts import cards, device_work, line_analysis, metric_naming
 from benchlab.charts.line_analysis import CurveAnswer, group_by_work
 from benchlab.charts.queries import Group, line_labels
 from benchlab.verdicts.answers import LOWER_IS_BETTER, medians_of
@@ -45,7 +45,7 @@ class LineSummary:
         """ "Full at 64 outstanding: the disks, where …"; "" if that is unknown."""
         if self.full is None:
             return ""
-        words = full_stations.full_station_text(self.full, self.answer.cap)
+        words = device_work.full_station_text(self.full, self.answer.cap)
         return f"Full at {self.full.depth} outstanding: {words}"
 
 
@@ -85,7 +85,7 @@ def summarize_curves(groups: Sequence[Group]) -> list[LineSummary]:
         for line, name in zip(some, line_labels(some), strict=True)
     ]
     swept = [(line, name) for line, name in lines if line.swept]
-    full = full_stations.find_full_stations([line for line, _ in swept])
+    full = device_work.find_full_stations([line for line, _ in swept])
     return [
         LineSummary(line, name, line_analysis.curve_answer(line), full.get(at))
         for at, (line, name) in enumerate(swept)

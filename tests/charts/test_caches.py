@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import pytest
 from django.urls import reverse
 
-from benchlab.charts import caches
+from benchlab.charts import device_figures
 from benchlab.charts.sampled_tracks import Track
 from tests.charts import made
 
@@ -20,7 +20,7 @@ def track(device, metric, values, unit="1"):
 
 
 def names(tracks):
-    return [one.name for one in caches.available_charts(tracks)]
+    return [one.name for one in device_figures.available_charts(tracks)]
 
 
 def test_a_host_without_caches_has_no_such_chart():
@@ -41,7 +41,9 @@ def test_dirty_data_is_drawn_in_binary_units_and_shares_in_percent():
         track("dm-0", "dirty", [0.0, 2**20, 3 * 2**30]),
         track("dm-0", "read.hit_ratio", [math.nan, 0.5, 1.0]),
     ]
-    figure = caches.build_cache_figure("run 1", caches.CACHE_CHARTS[0], tracks, made.facts())
+    figure = device_figures.build_cache_figure(
+        "run 1", device_figures.CACHE_CHARTS[0], tracks, made.facts()
+    )
     go.Figure(figure)
     ratio, dirty = figure["data"]
     assert ratio["y"] == [None, 50.0, 100.0] and "%" in ratio["hovertemplate"]
@@ -55,7 +57,9 @@ def test_dirty_data_is_drawn_in_binary_units_and_shares_in_percent():
 def test_vdevs_stand_below_their_pool_and_logs_say_so():
     devices = ["bl1/logs/sdd", "bl1", "bl1/mirror-0/sdb", "bl1/mirror-0"]
     tracks = [track(d, "zpool.write.iops", [1.0, 2.0, 3.0], "op/s") for d in devices]
-    figure = caches.build_cache_figure("run 1", caches.find_chart("zpool"), tracks, made.facts())
+    figure = device_figures.build_cache_figure(
+        "run 1", device_figures.find_chart("zpool"), tracks, made.facts()
+    )
     shown = [one["name"].replace("\u00a0", "") for one in figure["data"]]
     assert shown == ["bl1", "└ mirror-0", "└ sdb", "└ sdd (logs)"]
 
@@ -64,7 +68,7 @@ def test_the_run_page_has_a_chart_for_each(web, lab):
     attempt = lab.attempts[0]
     made.sampled_caches(attempt)
     text = web.get(reverse("run-detail", args=[attempt.run_id])).content.decode()
-    for one in caches.CACHE_CHARTS:
+    for one in device_figures.CACHE_CHARTS:
         url = reverse("attempt-cache-figure", args=[attempt.pk, one.name])
         assert url in text
         go.Figure(web.get(url).json())

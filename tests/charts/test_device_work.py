@@ -13,7 +13,7 @@ from agents.plans.chain import DiskRequest, LayerSpec
 from agents.plans.stack import Placed, StackPlan
 from agents.samplers import diskstats
 from benchlab.analysis.devices.balance import Spread
-from benchlab.charts import device_work
+from benchlab.charts import device_stacks, device_work
 from benchlab.charts.sampled_tracks import Track, measured_parts
 from benchlab.runs.models import Measurement
 from tests.charts import made
@@ -49,7 +49,7 @@ SECONDS = tuple(float(second) for second in range(1, 15))
 
 def worked(layers, tracks, windows=(), only="", **figures):
     return device_work.disk_work(
-        device_work.plan_layers(layers), measured_parts(tracks, list(windows)), figures, only
+        device_stacks.plan_layers(layers), measured_parts(tracks, list(windows)), figures, only
     )
 
 
@@ -212,7 +212,7 @@ def test_what_a_cache_counts():
 
 
 def hits(layers, parts, figures, only=""):
-    return device_work.cache_hits(device_work.plan_layers(layers), parts, figures, only)
+    return device_work.cache_hits(device_stacks.plan_layers(layers), parts, figures, only)
 
 
 READS = {"read.bandwidth": 4e7}
@@ -251,8 +251,8 @@ def test_of_a_result_from_elsewhere_layers_stand_on_the_disks_that_its_source_te
         LayerSpec("lvm", devices=(DiskRequest("data", "hdd", 2),)),
         LayerSpec("lvm_cache", devices=(DiskRequest("cache", "ssd", 1),)),
     ]
-    found = device_work.imported_layers(specs, {"hdd": ["sdb", "sdc"], "ssd": ["dfa"]})
-    assert [(one.layer, one.use, one.members) for one in device_work.disk_uses(found)] == [
+    found = device_stacks.imported_layers(specs, {"hdd": ["sdb", "sdc"], "ssd": ["dfa"]})
+    assert [(one.layer, one.use, one.members) for one in device_stacks.disk_uses(found)] == [
         ("lvm", "data", ("sdb", "sdc")),
         ("lvm_cache", "cache", ("dfa",)),
     ]
@@ -260,7 +260,7 @@ def test_of_a_result_from_elsewhere_layers_stand_on_the_disks_that_its_source_te
     tracks = [Track(n, "read.bandwidth", "B/s", (1.0, 2.0), (v, v)) for n, v in reads.items()]
     [hit] = device_work.cache_hits(found, measured_parts(tracks, []), READS)
     assert hit.device == "lvm_cache" and hit.ratio == pytest.approx(0.75)
-    [alone] = device_work.disk_uses(device_work.imported_layers([], {"hdd": ["sdb"]}))
+    [alone] = device_stacks.disk_uses(device_stacks.imported_layers([], {"hdd": ["sdb"]}))
     assert (alone.layer, alone.use) == ("imported", "hdd")
 
 

@@ -8,8 +8,8 @@ import math
 import pytest
 from django.urls import reverse
 
-from benchlab.charts import device_figures
-from benchlab.charts.device_work import DiskUse
+from benchlab.charts import device_comparison
+from benchlab.charts.device_stacks import DiskUse
 from benchlab.charts.sampled_tracks import WHOLE_SPAN, Span, Track, rows_from_tracks
 from benchlab.runs import attempt_meta
 from tests.charts.test_strips import DISKS, NAN, long, noise
@@ -27,8 +27,8 @@ def tracks():
 def test_a_field_is_the_mean_of_what_is_known_in_it():
     times, raw, all_tracks = tracks()
     found = rows_from_tracks(all_tracks, WHOLE_SPAN)
-    shown = device_figures.heat_map_disks(found, FACTS, [DiskUse("lvm", "data", tuple(DISKS))])
-    figure = device_figures.build_heat_map("a run", found, shown, "write.iops")
+    shown = device_comparison.heat_map_disks(found, FACTS, [DiskUse("lvm", "data", tuple(DISKS))])
+    figure = device_comparison.build_heat_map("a run", found, shown, "write.iops")
     (drawn,) = figure["data"]
     every = next(rows.buckets.every for rows in found if rows.metric == "write.iops")
     assert every > 1 and "each cell is a mean" in figure["layout"]["title"]["subtitle"]["text"]
@@ -47,8 +47,8 @@ def test_a_field_is_the_mean_of_what_is_known_in_it():
 def test_zoomed_in_a_field_is_a_sample_and_an_unknown_one_stays_empty():
     times, raw, all_tracks = tracks()
     found = rows_from_tracks(all_tracks, Span(6_100, 6_200))
-    shown = device_figures.heat_map_disks(found, FACTS, [DiskUse("lvm", "data", ("sdf", "sdg"))])
-    (drawn,) = device_figures.build_heat_map("a run", found, shown, "write.iops")["data"]
+    shown = device_comparison.heat_map_disks(found, FACTS, [DiskUse("lvm", "data", ("sdf", "sdg"))])
+    (drawn,) = device_comparison.build_heat_map("a run", found, shown, "write.iops")["data"]
     first = min(range(len(times)), key=lambda n: abs(times[n] - drawn["x"][0]))
     cells = dict(zip(drawn["y"], drawn["z"], strict=True))
     assert set(cells["sdf"]) == {None}  # it was lost
@@ -67,24 +67,24 @@ def test_an_idle_disk_of_the_layout_is_there_and_strangers_and_volumes_are_not()
         Track("dm-0", "util", "1", times, [1.0, 1.0, 1.0]),
     ]
     found = rows_from_tracks(all_tracks)
-    own = device_figures.heat_map_disks(found, FACTS, [DiskUse("lvm", "data", ("sdb", "sdc"))])
-    figure = device_figures.build_heat_map("a run", found, own)
+    own = device_comparison.heat_map_disks(found, FACTS, [DiskUse("lvm", "data", ("sdb", "sdc"))])
+    figure = device_comparison.build_heat_map("a run", found, own)
     (drawn,) = figure["data"]
     assert drawn["y"] == ["sdb", "sdc"] and drawn["z"] == [[50.0, 50.0, None], [0.0, 0.0, 0.0]]
     assert figure["layout"]["coloraxis"]["cmax"] == 100
     idle = rows_from_tracks([Track("sdb", "read.iops", "1", times, [0.0, 0.0, 0.0])])
     assert (
-        device_figures.build_heat_map("a run", idle, own, "read.iops")["layout"]["coloraxis"][
+        device_comparison.build_heat_map("a run", idle, own, "read.iops")["layout"]["coloraxis"][
             "cmax"
         ]
         == 1
     )
     # No plan known
-    assert [one.name for one in device_figures.heat_map_disks(found, FACTS, ())] == [
+    assert [one.name for one in device_comparison.heat_map_disks(found, FACTS, ())] == [
         "sda",
         "sdb",
     ]
-    assert device_figures.build_heat_map("a run", found, own, "await")["data"] == []
+    assert device_comparison.build_heat_map("a run", found, own, "await")["data"] == []
 
 
 @pytest.mark.django_db

@@ -8,7 +8,7 @@ from math import nan
 import pytest
 from django.urls import reverse
 
-from benchlab.charts import live_samples
+from benchlab.charts import attempt_figures
 from benchlab.charts.sampled_tracks import Track
 from benchlab.runs.models import Attempt, Layout, LiveChunk
 from tests.charts import made, made_live
@@ -33,7 +33,7 @@ def test_a_strip_has_the_last_90_seconds_and_the_numbers_of_this_one():
     """100 s of 3 MB/s, of which 90 are seen; the other disk did twice as much, and is as high as a strip."""
     found = tracks("sdb", [1e6] * 100, [2e6] * 100, 0.5) + tracks("sdc", [6e6], [nan], 1.0)
     found += tracks("sdc", [0.0], [6e6], 0.97)
-    one, other = live_samples.build_strips(found, FACTS).disks
+    one, other = attempt_figures.build_strips(found, FACTS).disks
     assert (one.name, one.kind, one.css) == ("sdb", "SSD, P30", "s5")
     assert (one.read, one.written, one.busy) == (1e6, 2e6, 50)
     places = one.line.removeprefix("M").split("L")
@@ -43,36 +43,38 @@ def test_a_strip_has_the_last_90_seconds_and_the_numbers_of_this_one():
 
 
 def test_a_second_of_which_nothing_is_known_is_not_drawn_nor_told():
-    [one] = live_samples.build_strips(
+    [one] = attempt_figures.build_strips(
         tracks("sdb", [1.0, 1.0, nan], [1.0, nan, nan], nan), FACTS
     ).disks
     assert one.line == "M117.3 2.0" and (one.read, one.written, one.busy) == (None, None, None)
-    [none] = live_samples.build_strips(tracks("sdb", [nan], [nan], 0.0), FACTS).disks
+    [none] = attempt_figures.build_strips(tracks("sdb", [nan], [nan], 0.0), FACTS).disks
     assert (none.line, none.area, none.busy) == ("", "", 0)
 
 
 def test_an_idle_disk_has_a_line_at_the_bottom():
-    [one] = live_samples.build_strips(tracks("sdb", [0.0], [0.0], 0.0), FACTS).disks
+    [one] = attempt_figures.build_strips(tracks("sdb", [0.0], [0.0], 0.0), FACTS).disks
     assert one.line == "M120.0 32.0"
 
 
 def test_volumes_and_partitions_are_no_disks():
     names = ("dm-0", "sdc1", "sdc", "sdb", "nvme0n1")
     found = [track for name in names for track in tracks(name, [1.0], [1.0], 0.1)]
-    assert [one.name for one in live_samples.build_strips(found, FACTS).disks] == [
+    assert [one.name for one in attempt_figures.build_strips(found, FACTS).disks] == [
         "sdb",
         "sdc",
         "nvme0n1",
     ]
-    assert [one.name for one in live_samples.build_strips(found, FACTS, {"sdc"}).disks] == ["sdc"]
+    assert [one.name for one in attempt_figures.build_strips(found, FACTS, {"sdc"}).disks] == [
+        "sdc"
+    ]
 
 
 def test_of_many_disks_some_are_left_to_the_chart():
     found = [track for n in range(30) for track in tracks(f"sd{n}", [1.0], [1.0], 0.1)]
-    shown = live_samples.build_strips(found, {})
+    shown = attempt_figures.build_strips(found, {})
     assert (len(shown.disks), shown.hidden_disks) == (
-        live_samples.MAX_STRIPS,
-        30 - live_samples.MAX_STRIPS,
+        attempt_figures.MAX_STRIPS,
+        30 - attempt_figures.MAX_STRIPS,
     )
 
 

@@ -13,7 +13,7 @@ from agents.plans.chain import LayerSpec
 from agents.plans.stack import Placed, StackPlan
 from benchlab.analysis.devices.full_station import Full, FullStation
 from benchlab.analysis.plateaus import Cap
-from benchlab.charts import full_stations
+from benchlab.charts import device_work
 from benchlab.charts.cards import campaign_cards
 from benchlab.charts.queries import read_groups
 from benchlab.runs.attempt_meta import DISKS as DISKS_TOLD
@@ -71,7 +71,7 @@ def sampled(attempts, queue, idle):
 
 
 def only(campaign, user):
-    return full_stations.find_full_stations(read_groups(user, [campaign.pk]))
+    return device_work.find_full_stations(read_groups(user, [campaign.pk]))
 
 
 def test_the_disks_are_full_where_what_was_added_waits(line, user, web):
@@ -117,10 +117,10 @@ def test_the_layers_between_a_volume_and_its_disks(line, user, django_assert_num
     volume(attempts, {32: 31.0, 64: 60.0})
     found = read_groups(user, [campaign.pk])
     with django_assert_num_queries(3):
-        [one] = full_stations.find_full_stations(found).values()
+        [one] = device_work.find_full_stations(found).values()
     assert one.full == Full.LAYERS and one.inside == pytest.approx(28 / 32)
     told = "the layers above the disks, where 88 % of the I/Os wait that the last doubling added"
-    assert full_stations.full_station_text(one).startswith(told)
+    assert device_work.full_station_text(one).startswith(told)
     Series.objects.filter(device="dm-0").delete()
     [one] = only(campaign, user).values()
     assert one.full == Full.NOTHING, "nobody looked at the volume"
@@ -172,7 +172,7 @@ def test_of_a_result_from_elsewhere_by_the_disks_that_its_source_tells(line, use
     assert found.full == Full.DEVICES and found.queued == pytest.approx(0.9375)
     assert (found.cpu, found.inside) == (None, None)
     told = "the disks, where 94 % of the I/Os wait that the last doubling added"
-    assert full_stations.full_station_text(found) == told
+    assert device_work.full_station_text(found) == told
 
 
 @pytest.mark.parametrize("disks", [{}, {"hdd": ["sdb", "sdc", "sdd"]}])
@@ -190,7 +190,7 @@ def test_what_cannot_be_said(line, user, django_assert_num_queries):
     sampled(attempts, {32: 15.0}, 0.6)
     found = read_groups(user, [campaign.pk])
     with django_assert_num_queries(2):
-        assert len(full_stations.find_full_stations(found)) == 1
+        assert len(device_work.find_full_stations(found)) == 1
     Series.objects.filter(device="sdc", attempt__run__outstanding=64).delete()
     assert only(campaign, user) == {}, "a disk was not watched"
 
@@ -200,7 +200,7 @@ def test_a_line_that_goes_on_is_not_asked_about(line, user, django_assert_num_qu
     sampled(attempts, {32: 15.0, 64: 30.0}, 0.6)
     found = [replace(one, over=False) for one in read_groups(user, [campaign.pk])]
     with django_assert_num_queries(0):
-        assert full_stations.find_full_stations(found) == {}
+        assert device_work.find_full_stations(found) == {}
 
 
 def test_a_depth_that_was_not_reached_is_not_taken_for_one(line, user):
@@ -216,7 +216,7 @@ def test_a_depth_that_was_not_reached_is_not_taken_for_one(line, user):
 
 def said(full, cap=None, **more):
     told = {"gain": 0.01, "queued": 0.1, "cpu": 0.4, "depth": 64, **more}
-    return full_stations.full_station_text(FullStation(full, **told), cap)
+    return device_work.full_station_text(FullStation(full, **told), cap)
 
 
 def test_words():
@@ -236,7 +236,7 @@ def test_words():
 def test_no_more_waits_than_was_added():
     """By the noise of two depths the share is 1.13 once in a while: on a page no share is above all of it."""
     found = FullStation(Full.DEVICES, 0.01, 1.13, 0.1, 16, "nbd8")
-    assert "where 100 % of the I/Os wait" in full_stations.full_station_text(found)
+    assert "where 100 % of the I/Os wait" in device_work.full_station_text(found)
     inside = replace(found, full=Full.LAYERS, queued=-0.02, inside=1.02)
-    assert "where 100 % of the I/Os wait" in full_stations.full_station_text(inside)
-    assert "0 % of the I/Os" in full_stations.full_station_text(inside)
+    assert "where 100 % of the I/Os wait" in device_work.full_station_text(inside)
+    assert "0 % of the I/Os" in device_work.full_station_text(inside)

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from benchlab.charts import cursor_values, device_figures
-from benchlab.charts.attempt_samples import read_rows
-from benchlab.charts.cursor_values import LOOK_AHEAD_S
-from benchlab.charts.sampled_tracks import Span, Track, rows_from_tracks
+from benchlab.charts import device_figures, device_tables
+from benchlab.charts.device_tables import LOOK_AHEAD_S
+from benchlab.charts.sampled_tracks import Span, Track, read_rows, rows_from_tracks
 from benchlab.runs.models import Series
 from tests.charts.test_strips import DISKS, NAN, Raw, long
 
@@ -29,8 +28,8 @@ FACTS = {
 }
 
 
-def told(tracks: list[Track], shown: set[str], at: float) -> cursor_values.Instant | None:
-    return cursor_values.values_at(
+def told(tracks: list[Track], shown: set[str], at: float) -> device_tables.Instant | None:
+    return device_tables.values_at(
         rows_from_tracks(tracks, Span(at, at + LOOK_AHEAD_S)), shown, FACTS, at
     )
 
@@ -51,7 +50,7 @@ def test_each_value_of_a_long_run_is_a_raw_sample(long):
     lost = [6_000.5, 2_346.0, 9_101.0, times[-1], times[0]]
     for at in [*lost, *(dice.uniform(0.5, times[-1]) for _ in range(20))]:
         found = read_rows(attempt, device_figures.DEVICE_PANELS, Span(at, at + LOOK_AHEAD_S))
-        seen = cursor_values.values_at(found, {*DISKS, "dm-0"}, {}, at)
+        seen = device_tables.values_at(found, {*DISKS, "dm-0"}, {}, at)
         assert seen is not None
         assert {line.device.name: dict(line.values) for line in seen.lines} == by_hand(
             times, raw, at

@@ -251,7 +251,7 @@ def test_the_live_figure_shows_the_layouts_own_disks_when_asked(web, lab):
 
 
 def test_a_long_live_figure_reads_only_the_tail(web, lab, monkeypatch):
-    monkeypatch.setattr("benchlab.charts.live_samples.LIVE_TAIL_BYTES", 400)
+    monkeypatch.setattr("benchlab.charts.attempt_figures.LIVE_TAIL_BYTES", 400)
     attempt = made_live.running(
         lab.campaign, lab.host, lab.stacks[0], made.workload(lab.team, "other")
     )

@@ -6,8 +6,8 @@ from math import nan
 
 import pytest
 
+from benchlab.charts.device_tables import device_rows
 from benchlab.charts.sampled_tracks import Track
-from benchlab.charts.tables import device_rows
 
 TIMES, SPANS = (1.0, 2.0, 4.0), (1.0, 1.0, 2.0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchlab.charts.device_work import order_devices
+from benchlab.charts.device_stacks import order_devices
 from tests.charts import made
 
 

@@ -14,8 +14,7 @@ from django.urls import reverse
 
 from agents.contracts import Series, Unit
 from benchlab.analysis.buckets import samples_per_bucket
-from benchlab.charts.attempt_samples import read_rows
-from benchlab.charts.sampled_tracks import Span
+from benchlab.charts.sampled_tracks import Span, read_rows
 from benchlab.runs import artifact_figures, attempt_meta, figure_rows
 from benchlab.runs.models import Strip
 from tests.charts import made

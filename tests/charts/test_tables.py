@@ -7,8 +7,9 @@ import math
 
 import pytest
 
+from benchlab.charts.device_tables import device_rows
 from benchlab.charts.sampled_tracks import Track
-from benchlab.charts.tables import campaign_csv_lines, curve_points, device_rows, series_csv_lines
+from benchlab.charts.tables import campaign_csv_lines, curve_points, series_csv_lines
 from benchlab.web import texts
 from tests.charts import made
 from tests.charts.test_figures import group

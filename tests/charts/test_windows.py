@@ -8,6 +8,7 @@ import pytest
 
 from agents.contracts import Window
 from benchlab.charts import device_figures, panels
+from benchlab.charts.device_tables import device_rows
 from benchlab.charts.sampled_tracks import (
     ALL_MEASURED,
     WHOLE_RUN,
@@ -16,7 +17,6 @@ from benchlab.charts.sampled_tracks import (
     rows_from_tracks,
     select_part,
 )
-from benchlab.charts.tables import device_rows
 from tests.charts import made
 
 RAMP = [

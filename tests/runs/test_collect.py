@@ -13,9 +13,8 @@ from agents.jobs import job
 from agents.samplers import zpool
 from agents.tools import dd
 from benchlab.charts import queries
-from benchlab.charts.attempt_samples import read_tracks, read_windows
-from benchlab.charts.sampled_tracks import select_part
-from benchlab.charts.tables import device_rows
+from benchlab.charts.device_tables import device_rows
+from benchlab.charts.sampled_tracks import read_tracks, read_windows, select_part
 from benchlab.runs import (
     artifact_figures,
     artifact_writer,

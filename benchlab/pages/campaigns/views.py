@@ -24,7 +24,7 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.origin import Origin
 from benchlab.campaigns.presets import PRESETS as WORKLOADS
 from benchlab.campaigns.services import create_workload
-from benchlab.charts import live_samples
+from benchlab.charts import attempt_figures
 from benchlab.charts.cards import campaign_cards, campaign_dom_ids
 from benchlab.charts.queries import read_groups
 from benchlab.engine.new_campaign import create_campaign
@@ -233,7 +233,7 @@ def _running_context(
         "strips": []
         if same
         else [
-            (attempt, live_samples.read_strips(attempt, every=every))
+            (attempt, attempt_figures.read_strips(attempt, every=every))
             for attempt in attempts[:STRIPS]
         ],
         **_disk_choice(request),

@@ -14,7 +14,7 @@ from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
 from agents.facts.model import BlockDevice, HostFacts
-from benchlab.charts.conditions import iterate_claims
+from benchlab.charts.device_stacks import iterate_claims
 from benchlab.hosts import disk_marks
 from benchlab.hosts.connection_advice import advice
 from benchlab.hosts.discovery import required_programs
