@@ -83,7 +83,7 @@ class Programs(ReadOnlyViewSet[Binary]):
         {"multipart/form-data": UploadSerializer},
         responses={200: BinarySerializer, 201: BinarySerializer},
         field="program",
-        invalid=program_check.Refused,
+        invalid=(program_check.Refused,),
     )
     def create(self, team: Team, program: UploadedFile[Any]) -> Response:
         """Upload one: 201; 200 where the team has it already."""
@@ -246,7 +246,9 @@ class IcfFiles(TeamViewSet[Any]):
     ordering_fields = ()
 
     @operation(
-        responses={200: FoundInSerializer, 201: FoundInSerializer}, field="text", invalid=ParseError
+        responses={200: FoundInSerializer, 201: FoundInSerializer},
+        field="text",
+        invalid=(ParseError,),
     )
     def create(self, team: Team, text: str, take: list[int]) -> Response:
         """Show what becomes of a file: 200. With `take` those workloads are made: 201."""

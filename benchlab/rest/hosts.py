@@ -276,7 +276,7 @@ class Credentials(ReadOnlyViewSet[Credential]):
     filterset_fields = ["name", "uploaded"]
     ordering_fields = ["id", "name", "created_at"]
 
-    @operation(invalid=HostsError)
+    @operation(invalid=(HostsError,))
     def create(self, team: Team, name: str, private_key: str | None = None) -> Credential:
         if private_key is None:
             return credentials.make_credential(team, name)
@@ -301,11 +301,11 @@ class Hosts(ReadOnlyViewSet[Host]):
         team: Team = values["credential"].team
         return team
 
-    @operation(invalid=HostsError)
+    @operation(invalid=(HostsError,))
     def create(self, team: Team, **values: Any) -> Host:
         return registration.add_host(team, **values)
 
-    @operation(invalid=HostsError)
+    @operation(invalid=(HostsError,))
     def partial_update(self, host: Host, **values: Any) -> None:
         """Change the address of a host, and the key with which it is reached. Its own key stays pinned: see
         `offer-key`.

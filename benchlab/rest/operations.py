@@ -89,13 +89,15 @@ def operation(
     *,
     responses: Mapping[int, object] | None = None,
     field: str = "",
-    invalid: type[Exception] = ModelError,
+    invalid: tuple[type[Exception], ...] = (ModelError,),
+    **options: Any,
 ) -> Callable[[Callable[..., object]], Any]:
     """Make an operation of a method: `create`, `partial_update`, `destroy`, or else an action on a row by POST.
 
     The method gets the row (not `create`) and the values of `body`. A response that it returns is the answer. So is a
     task of a host, once it has ended; else the row that it returns, or the changed one. Errors of `invalid` are
-    reported for `field`, other refusals as a conflict. `responses`: where they differ from the row.
+    reported for `field`, other refusals as a conflict. `responses`: where they differ from the row. `options`: those of
+    an action.
     """
 
     def decorate(method: Callable[..., object]) -> Any:
@@ -110,25 +112,27 @@ def operation(
                 result = method(view, *([] if row is None else [row]), **values)
             if isinstance(result, Response):
                 return result
-            if name == "destroy":
-                return Response(status=204)
+            if status == 204:
+                return Response(status=status)
             if isinstance(result, HostTask):
                 return task_response(view, result, lambda _: _row_response(view, row, status))
             return _row_response(view, row if result is None else result, status)
 
-        status = min(responses or [201 if name == "create" else 200])
+        status = min(responses or [{"create": 201, "destroy": 204}.get(name, 200)])
         request = body or (empty if sends_row else None)
         endpoint: Any = handler
         if not (sends_row or name == "destroy"):
             path = name.replace("_", "-")
-            endpoint = action(detail=True, methods=["post"], url_path=path)(handler)
+            endpoint = action(detail=True, methods=["post"], url_path=path, **options)(handler)
         return extend_schema(request=request, responses=responses or empty)(endpoint)
 
     return decorate
 
 
 @contextmanager
-def refusals(field: str = "", invalid: type[Exception] = ModelError) -> Iterator[None]:
+def refusals(
+    field: str = "", invalid: tuple[type[Exception], ...] = (ModelError,)
+) -> Iterator[None]:
     """Turn errors of services into answers. Raises ValidationError or Conflict."""
     try:
         yield
@@ -136,7 +140,9 @@ def refusals(field: str = "", invalid: type[Exception] = ModelError) -> Iterator
         raise Conflict(refused.full_message) from None
     except transitions.Moved:
         raise Conflict("Something changed at the same moment; ask again.") from None
-    except (ModelError, invalid, *REFUSALS) as error:
+    except Exception as error:
+        if not isinstance(error, (ModelError, *invalid, *REFUSALS)):
+            raise
         messages = error.messages if isinstance(error, ModelError) else [str(error)]
         if not isinstance(error, invalid) or isinstance(error, AlreadyDecided):
             raise Conflict(" ".join(messages)) from None

@@ -1,35 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Teams, their members and invitations over REST."""
+"""Teams, their members and invitations, and the audit log, over REST."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
+from django.db.models import QuerySet
 from django.urls import reverse
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import action
-from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.audit import request_notes
+from benchlab.audit import chain, request_notes
+from benchlab.audit.models import Entry
 from benchlab.audit.subjects import describe_row
+from benchlab.pages.audit import AuditFilter
+from benchlab.rest.operations import operation, username
 from benchlab.team import invitations, members
 from benchlab.team.models import Invitation, Membership, Team
-from benchlab.team.roles import Role, highest_role
+from benchlab.team.roles import Role, highest_role, only_team
 from benchlab.team.services import requesting_user
-from benchlab.web.api import Conflict, OwnRowField, Problem, ReadOnlyViewSet
-
-
-def or_conflict(act: Callable[[], Any]) -> Any:
-    """A rule of teams that is in the way is told as a conflict. Raises Conflict."""
-    try:
-        return act()
-    except ValidationError as error:
-        raise Conflict(" ".join(error.messages)) from None
+from benchlab.web.api import OwnRowField, ReadOnlyViewSet
+from benchlab.web.filters import StrictFilterSet
 
 
 class TeamSerializer(serializers.ModelSerializer[Team]):
@@ -47,33 +40,29 @@ class Teams(ReadOnlyViewSet[Team]):
     ordering_fields = ["id", "name", "created_at"]
     http_method_names = ["get", "post", "patch", "head", "options"]
 
-    @extend_schema(request=TeamSerializer, responses={201: TeamSerializer, 400: Problem})
-    def create(self, request: Request) -> Response:
+    @operation()
+    def create(self, **values: Any) -> Team:
         """Create a team. Only for site admins; you become its first owner."""
-        serializer = self.get_serializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
+        user = requesting_user(self.request)
         with transaction.atomic():
-            team = serializer.save()
-            Membership.objects.create(team=team, user=requesting_user(request), role=Role.OWNER)
-        return Response(serializer.data, status=201)
+            team = Team.objects.create(**values)
+            Membership.objects.create(team=team, user=user, role=Role.OWNER)
+        return team
 
-    @extend_schema(responses={200: TeamSerializer, 400: Problem})
-    def partial_update(self, request: Request, pk: str | None = None) -> Response:
+    @operation()
+    def partial_update(self, team: Team, **values: Any) -> None:
         """Another name, whether every member needs a second factor, or how long raw output is kept."""
-        serializer = self.get_serializer(self.get_object(), data=request.data, partial=True)
-        serializer.is_valid(raise_exception=True)
-        serializer.save()
-        return Response(serializer.data)
+        for name, value in values.items():
+            setattr(team, name, value)
+        team.save()
 
-    @extend_schema(request=None, responses={204: None, 409: Problem})
-    @action(detail=True, methods=["post"])
-    def leave(self, request: Request, pk: str | None = None) -> Response:
+    @operation(responses={204: None}, invalid=())
+    def leave(self, team: Team) -> None:
         """The last owner cannot, nor can a token that may less than an owner: it would give up more than it has."""
-        mine = Membership.objects.get(team=self.get_object(), user=requesting_user(request))
-        if highest_role(request.user) is not Role.OWNER:
+        mine = Membership.objects.get(team=team, user=requesting_user(self.request))
+        if highest_role(self.request.user) is not Role.OWNER:
             raise PermissionDenied("Only you leave a team of yours; this token is limited.")
-        or_conflict(lambda: members.remove_member(mine))
-        return Response(status=204)
+        members.remove_member(mine)
 
 
 class MembershipSerializer(serializers.ModelSerializer[Membership]):
@@ -95,36 +84,23 @@ class Memberships(ReadOnlyViewSet[Membership]):
     ordering_fields = ["id", "team", "role", "created_at"]
     http_method_names = ["get", "patch", "delete", "head", "options"]
 
-    @extend_schema(
-        request=MembershipSerializer,
-        responses={200: MembershipSerializer, 400: Problem, 409: Problem},
-    )
-    def partial_update(self, request: Request, pk: str | None = None) -> Response:
+    @operation(MembershipSerializer, invalid=())
+    def partial_update(self, member: Membership, role: Role) -> None:
         """Another role. The last owner stays one."""
-        member = self.get_object()
-        serializer = self.get_serializer(member, data=request.data)
-        serializer.is_valid(raise_exception=True)
-        role = Role(serializer.validated_data["role"])
-        request_notes.note_subject(
-            request, member.team_id, f"{describe_row(member)}: {member.role} to {role.value}"
-        )
-        or_conflict(lambda: members.change_role(member, role))
-        return Response(self.get_serializer(member).data)
+        words = f"{describe_row(member)}: {member.role} to {Role(role).value}"
+        request_notes.note_subject(self.request, member.team_id, words)
+        members.change_role(member, Role(role))
 
-    @extend_schema(responses={204: None, 409: Problem})
-    def destroy(self, request: Request, pk: str | None = None) -> Response:
+    @operation(invalid=())
+    def destroy(self, member: Membership) -> None:
         """Out of the team, at once."""
-        member = self.get_object()
-        or_conflict(lambda: members.remove_member(member))
-        return Response(status=204)
+        members.remove_member(member)
 
 
 class InvitationSerializer(serializers.ModelSerializer[Invitation]):
     team: OwnRowField[Team] = OwnRowField(queryset=Team.objects.all())
     state = serializers.CharField(read_only=True, help_text="open, used, revoked or expired")
-    invited_by = serializers.CharField(
-        source="invited_by.username", read_only=True, allow_null=True, default=None
-    )
+    invited_by = username("invited_by", read_only=True)
 
     class Meta:
         model = Invitation
@@ -151,27 +127,41 @@ class Invitations(ReadOnlyViewSet[Invitation]):
     filterset_fields = ["team", "role"]
     ordering_fields = ["id", "created_at", "expires_at"]
 
-    @extend_schema(
-        request=InvitationSerializer, responses={201: MadeInvitationSerializer, 400: Problem}
-    )
-    def create(self, request: Request) -> Response:
-        serializer = self.get_serializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        values = serializer.validated_data
-        invitation, token = invitations.invite(
-            values["team"],
-            Role(values.get("role", Role.VIEWER)),
-            requesting_user(request),
-            values.get("email", ""),
-        )
-        link = request.build_absolute_uri(reverse("join", args=[token]))
+    @operation(InvitationSerializer, responses={201: MadeInvitationSerializer})
+    def create(self, team: Team, role: str = Role.VIEWER, email: str = "") -> Response:
+        user = requesting_user(self.request)
+        invitation, token = invitations.invite(team, Role(role), user, email)
+        link = self.request.build_absolute_uri(reverse("join", args=[token]))
         return Response({**self.get_serializer(invitation).data, "link": link}, status=201)
 
-    @extend_schema(request=None, responses={200: InvitationSerializer})
-    @action(detail=True, methods=["post"])
-    def revoke(self, request: Request, pk: str | None = None) -> Response:
+    @operation()
+    def revoke(self, invitation: Invitation) -> None:
         """Its link works no more. Safe to send twice; a used one stays used."""
-        invitation = self.get_object()
         invitations.revoke_invitation(invitation)
-        invitation.refresh_from_db()
-        return Response(self.get_serializer(invitation).data)
+
+
+class EntrySerializer(serializers.ModelSerializer[Entry]):
+    details = serializers.DictField()
+    team_id = serializers.IntegerField(allow_null=True, help_text="null: it is no team's")
+    actor_id = serializers.IntegerField(allow_null=True, help_text="null: the engine, or nobody")
+
+    class Meta:
+        model = Entry
+        fields = list(chain.ENTRY_FIELDS)
+
+
+class AuditEntries(ReadOnlyViewSet[Entry]):
+    """Log of who did what to what, newest first. Nothing changes or deletes an entry."""
+
+    queryset = Entry.objects.all()
+    serializer_class = EntrySerializer
+    filterset_class = type("Filter", (AuditFilter, StrictFilterSet), {})
+    ordering_fields = ["id"]
+
+    def get_queryset(self) -> QuerySet[Entry]:
+        """Entries that one may see: those of no team a site admin sees, and a token of theirs only where it is not
+        limited.
+        """
+        entries, user = super().get_queryset(), self.request.user
+        limited: Any = highest_role(user) is not Role.OWNER or only_team(user)
+        return entries.exclude(team_id=None) if limited else entries

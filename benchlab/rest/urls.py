@@ -8,19 +8,16 @@ from rest_framework.routers import DefaultRouter
 
 from benchlab.pages.team import accounts as team_views
 from benchlab.rest import (
-    audit,
     campaigns,
     drivers,
     dynamo,
     findings,
-    history,
     hosts,
     imports,
     measurements,
     operations,
     results,
     runs,
-    shares,
     sharing,
     teams,
     topologies,
@@ -71,11 +68,11 @@ router.register("tags", sharing.Tags)
 router.register("taggings", sharing.Taggings)
 router.register("notes", sharing.Notes)
 router.register("stars", sharing.Stars)
-router.register("views", shares.SavedViews)
-router.register("shares", shares.Shares)
-router.register("activity", shares.Activity)
-router.register("audit", audit.AuditEntries)
-router.register("history", history.Histories, "history")
+router.register("views", sharing.SavedViews)
+router.register("shares", sharing.Shares)
+router.register("activity", sharing.Activity)
+router.register("audit", teams.AuditEntries)
+router.register("history", findings.Histories, "history")
 router.register("results", results.Results, "results")
 router.register("series-table", results.SeriesTable, "series-table")
 router.register("verdicts", verdicts.Verdicts, "verdict")
