@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from benchlab import asgi
 from benchlab.asgi import application
-from benchlab.hosts import credentials, host_tasks, registration
+from benchlab.hosts import host_tasks, registration
 from benchlab.hosts.models import HostTask
 from tests import stack
 
@@ -148,7 +148,7 @@ def test_who_waits_for_a_host_leaves_its_place_to_others(team, monkeypatch):
     monkeypatch.setattr(host_tasks, "MAX_WAIT_S", 60.0)
     handler, shown = asgi.Application(), threading.Event()
     host = registration.add_host(
-        team, "mute", "127.0.0.1", credentials.make_credential(team, "key")
+        team, "mute", "127.0.0.1", registration.make_credential(team, "key")
     )
     task = HostTask.objects.create(host=host, kind="read_facts", due_at=timezone.now())
 

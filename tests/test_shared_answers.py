@@ -11,8 +11,8 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.test import RequestFactory
 
 from benchlab.runs import events
-from benchlab.runs.change_feed import MAX_AGE_S, ChangeListener
-from benchlab.runs.change_feed import MAX_CHANNELS as MOST_HEARD
+from benchlab.runs.events import MAX_AGE_S, ChangeListener
+from benchlab.runs.events import MAX_CHANNELS as MOST_HEARD
 from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
 from benchlab.web import shared_answers

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cost of one run by its tool driver: seconds, bytes written, outstanding I/Os. No host is touched."""
+"""Cost of one run by its tool driver, and of building a layout, measured in earlier builds. No host is touched."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.db.models import F, Min
 
 from agents import options as driver_options
 from agents.contracts import AgentError, OptionsError, Target
-from agents.drivers import registry
+from agents.drivers import protocols, registry
 from agents.plans import chain, fits
-from benchlab.campaigns import matrix, points
+from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Workload
-from benchlab.hosts.models import Device
-from benchlab.topologies.models import Topology
+from benchlab.hosts.models import Device, Host
+from benchlab.topologies.models import Topology, required_disks
 
 # (host, topology, workload, stages begun) -> matrix.json_key(point) -> cost
 Costs = dict[tuple[int, int, int, int], "dict[str, Cost]"]
@@ -79,45 +82,137 @@ def _point_cost(tool: str, built: Any, target: Target) -> Cost:
     return Cost(dumped, outstanding, job.expected_s, job.writes)
 
 
-def likely_target(topology: Topology, spares: list[Device], stage: int = 0) -> Target:
+def likely_target(topology: Topology, spares: Sequence[Device], stage: int = 0) -> Target:
     """Target that the layout will probably give its runs: the plan knows better, but it needs the host to answer.
 
     The size is that of the spare devices its layers have after `stage` stages; 0 when it cannot be told.
     """
     gives = chain.gives(layer["kind"] for layer in topology.stack)
-    devices = picked_devices(topology, spares)
-    size = (
-        sum(device.size for device in devices[: _device_count(topology, stage)]) if devices else 0
-    )
+    number = sum(required_disks((*topology.stack, *topology.stages[:stage])).values())
+    size = sum(device.size for device in (picked_devices(topology, spares) or [])[:number])
     if gives == "mount":
         return Target(name="bl0", size=size, mount="/mnt/bl0")
     return Target(name="bl0", size=size, volume="/dev/mapper/bl0")
 
 
-def device_groups(topology: Topology, stages: int | None = None) -> Iterator[tuple[str, int]]:
-    """Pairs (role, count) of every device group that the stack asks for, then of its stages (all by default)."""
-    for asking in [*topology.stack, *topology.stages[:stages]]:
-        for group in asking.get("devices", ()):
-            yield group["role"], group["count"]
-
-
-def _device_count(topology: Topology, stages: int) -> int:
-    return sum(count for _, count in device_groups(topology, stages))
-
-
-def picked_devices(topology: Topology, spares: list[Device]) -> list[Device] | None:
+def picked_devices(topology: Topology, spares: Sequence[Device]) -> list[Device] | None:
     """The spare devices that would be taken, by role in the order given; None when there are too few."""
-    free = list(spares)
-    picked = []
-    for role, count in device_groups(topology):
-        mine = [device for device in free if device.role == role][:count]
-        if len(mine) < count:
-            return None
-        picked += mine
-        free = [device for device in free if device not in mine]
+    free, picked = list(spares), list[Device]()
+    for entry in (*topology.stack, *topology.stages):
+        for group in entry.get("devices", ()):
+            mine = [device for device in free if device.role == group["role"]][: group["count"]]
+            if len(mine) < group["count"]:
+                return None
+            picked += mine
+            free = [device for device in free if device not in mine]
     return picked
 
 
 def _at_point(point: Mapping[str, Any]) -> str:
-    words = points.describe_point(point)
+    words = matrix.describe_point(point)
     return f" at {words}" if words else ""
+
+
+# builds that an estimate is the median of
+MAX_BUILDS = 5
+# that are looked at
+MAX_ROWS = 1000
+MANUAL_LAYER = "manual"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTime:
+    """Duration of a build in seconds.
+
+    `waits`: seconds for the kernel (a first resync) before the runs begin; None if nobody can tell.
+    """
+
+    seconds: float
+    waits: float | None = 0.0
+    # Measured in earlier builds of the same stack on that host, else an estimate.
+    learned: bool = False
+    # A person does part of the build.
+    by_hand: bool = False
+
+    @property
+    def total_s(self) -> float | None:
+        """Total seconds; None if nobody can tell, or a person does part of the build."""
+        return None if self.waits is None or self.by_hand else self.seconds + self.waits
+
+
+# (host, topology)
+BuildTimes = dict[tuple[int, int], BuildTime]
+
+
+def estimate_builds(hosts: Sequence[Host], topologies: Sequence[Topology]) -> BuildTimes:
+    """Build time of each topology on each host."""
+    took = _measured_builds(hosts, topologies)
+    return {
+        (host.pk, topology.pk): _build_time(topology, took.get((host.pk, topology.pk), []))
+        for host in hosts
+        for topology in topologies
+    }
+
+
+def _build_time(topology: Topology, took: Sequence[tuple[float, float]]) -> BuildTime:
+    """`took`: (building and taking down, waiting until the first run) of earlier builds."""
+    by_hand = any(layer["kind"] == MANUAL_LAYER for layer in topology.stack)
+    awaits, grows = has_resync(topology), has_reshape(topology)
+    # A person's time says nothing about the next build.
+    if by_hand or not took:
+        return BuildTime(LAYOUT_OVERHEAD_S, None if awaits or grows else 0.0, by_hand=by_hand)
+    waits: float | None = median(waited for _, waited in took) if awaits else 0.0
+    # what is waited for after a growth is among its runs
+    if grows:
+        waits = None
+    return BuildTime(median(seconds for seconds, _ in took), waits, learned=True)
+
+
+def has_resync(topology: Topology) -> bool:
+    """True when the kernel works on after the layout was built, as far as is known."""
+    return any(registry.starts_resync(layer["kind"], layer["options"]) for layer in topology.stack)
+
+
+def has_reshape(topology: Topology) -> bool:
+    """True when the kernel may work on after the layout has grown."""
+    awaits = any(
+        registry.implements(layer["kind"], protocols.BackgroundWork) for layer in topology.stack
+    )
+    return awaits and bool(topology.stages)
+
+
+def _measured_builds(
+    hosts: Sequence[Host], topologies: Sequence[Topology]
+) -> dict[tuple[int, int], list[tuple[float, float]]]:
+    """The newest builds that nothing cut off, of the stack as it is now."""
+    stacks = {topology.pk: topology.stack for topology in topologies}
+    rows = (
+        Topology.objects.filter(
+            pk__in=stacks,
+            layouts__host__in=[host.pk for host in hosts],
+            layouts__outcome="succeeded",
+            layouts__rebuilds=0,
+            layouts__begun_at__isnull=False,
+            layouts__ready_at__isnull=False,
+            layouts__down_at__isnull=False,
+            layouts__ended_at__isnull=False,
+        )
+        .order_by("-layouts__pk")
+        .values_list(
+            "pk",
+            "layouts__host",
+            "layouts__stack",
+            F("layouts__ready_at") - F("layouts__begun_at"),
+            F("layouts__ended_at") - F("layouts__down_at"),
+            "layouts__ready_at",
+        )
+        .annotate(first=Min("layouts__attempts__started_at"))
+    )
+    builds: dict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
+    for topology, host, stack, up, down, ready, first in rows[:MAX_ROWS]:
+        durations = builds[host, topology]
+        if stack == stacks[topology] and len(durations) < MAX_BUILDS and first:
+            durations.append(
+                ((up + down).total_seconds(), max(0.0, (first - ready).total_seconds()))
+            )
+    return builds

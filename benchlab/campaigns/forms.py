@@ -10,8 +10,9 @@ from django import forms
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 from agents.plans import before_runs
-from benchlab.campaigns import matrix, ordering
+from benchlab.campaigns import estimates, matrix
 from benchlab.campaigns.models import Campaign, Workload
+from benchlab.campaigns.services import Selection
 from benchlab.hosts.models import Host
 from benchlab.topologies.models import Topology
 
@@ -50,10 +51,10 @@ class CampaignForm(forms.Form):
     repeats = forms.IntegerField(min_value=1, max_value=MAX_REPEATS, initial=3)
     order = forms.ChoiceField(
         choices=[
-            (ordering.RECOMMENDED, "As recommended for what is chosen"),
+            (estimates.RECOMMENDED, "As recommended for what is chosen"),
             *Campaign.Order.choices,
         ],
-        initial=ordering.RECOMMENDED,
+        initial=estimates.RECOMMENDED,
     )
     visits = forms.IntegerField(
         label="Visits (ABBA)",
@@ -96,37 +97,24 @@ class CampaignForm(forms.Form):
                 .exclude(**EXCLUDED_ROWS.get(name, {}))
             )
 
-    def factors(self) -> dict[str, Any] | None:
-        """Factors that the estimate needs, or None while something of them is missing or wrong."""
-        chosen = {
-            name: self.cleaned_data.get(name) for name in (*MULTIPLE_FIELDS, "repeats", "order")
-        }
-        if not all(chosen.values()):
+    def selection(self) -> Selection | None:
+        """Rows to estimate, or None while something of them is missing or wrong."""
+        if not all(self.cleaned_data.get(name) for name in (*MULTIPLE_FIELDS, "repeats", "order")):
             return None
-        many = {name: list(chosen[name]) for name in MULTIPLE_FIELDS}  # type: ignore[arg-type]
+        hosts, topologies, workloads = (list(self.cleaned_data[name]) for name in MULTIPLE_FIELDS)
         schedulers = self.cleaned_data.get("schedulers", [])
-        return {
-            **chosen,
-            **many,
-            "visits": self.cleaned_data.get("visits"),
-            "schedulers": schedulers,
-        }
+        return Selection(hosts, topologies, workloads, self.cleaned_data["repeats"], schedulers)
 
     def campaign_arguments(self) -> dict[str, Any]:
         """Arguments of `create_campaign`, of a form that is valid, the recommended order put in.
 
         Raises ValidationError as that does.
         """
-        chosen = {
-            **self.cleaned_data,
-            **{name: list(self.cleaned_data[name]) for name in MULTIPLE_FIELDS},
-        }
-        if chosen["order"] == ordering.RECOMMENDED:
-            hosts, topologies, workloads = (chosen[name] for name in MULTIPLE_FIELDS)
-            advice = ordering.advise_order(
-                hosts, topologies, workloads, chosen["repeats"], chosen["schedulers"]
-            )
-            chosen["order"] = advice.order
+        many = {name: list(self.cleaned_data[name]) for name in MULTIPLE_FIELDS}
+        chosen = {**self.cleaned_data, **many}
+        selection = self.selection()
+        if chosen["order"] == estimates.RECOMMENDED and selection is not None:
+            chosen["order"] = estimates.advise_order(selection).order
         if chosen["order"] != matrix.ABBA:
             chosen["visits"] = None
         return chosen

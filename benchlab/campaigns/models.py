@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from django.conf import settings
 from django.db import models
 
-from benchlab.campaigns import points
+from benchlab.campaigns import matrix
 from benchlab.hosts.models import Host
 from benchlab.team.models import OwnedQuerySet, Team, UndeletedQuerySet
 from benchlab.team.soft_delete import NOT_DELETED, SoftDeletable
@@ -170,7 +172,7 @@ class Run(models.Model):
         ]
 
     def __str__(self) -> str:
-        what = filter(None, [self.moment, str(self.workload), points.describe_point(self.point)])
+        what = filter(None, [self.moment, str(self.workload), matrix.describe_point(self.point)])
         return f"{self.topology} · {' · '.join(what)} · {self.which}"
 
     @property
@@ -181,9 +183,43 @@ class Run(models.Model):
     @property
     def varied(self) -> list[tuple[str, str]]:
         """Options that the sweep varies, and their values, in words."""
-        return [(name, points.format_value(name, value)) for name, value in self.point.items()]
+        return [(name, matrix.format_value(name, value)) for name, value in self.point.items()]
 
     @property
     def moment(self) -> str:
         """Moment of its layout's life at which it measures, in words; empty as built."""
         return moments.parse_moment(self.stage).phrase
+
+
+# by which the reference library knows its own
+LIBRARY_KEYS = ("library", "sha256")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """All of it text; `url` is empty unless it is one that a browser may be sent to."""
+
+    title: str
+    author: str
+    date: str
+    url: str
+    more: tuple[tuple[str, str], ...] = ()
+
+    @staticmethod
+    def from_campaign(campaign: Campaign) -> Origin:
+        fields = {str(name): str(value) for name, value in campaign.origin.items() if value}
+        url = fields.pop("url", "")
+        for name in LIBRARY_KEYS:
+            fields.pop(name, None)
+        safe = url if url.lower().startswith(("http://", "https://")) else ""
+        return Origin(
+            fields.pop("title", ""),
+            fields.pop("author", ""),
+            fields.pop("date", ""),
+            safe,
+            tuple((name.replace("_", " ").capitalize(), value) for name, value in fields.items()),
+        )
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.title or self.author or self.date or self.url or self.more)

@@ -1,19 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Making workloads and campaigns. Whoever calls (pages, API) gets a django ValidationError that names what is wrong."""
+"""Making workloads and checking campaigns. Whoever calls (pages, API) gets a ValidationError that names what is wrong.
+
+A command's lines of extraction are tried in a process of their own that cannot hold up the web server. Two run at once,
+and one of a team: whoever tries costly patterns waits for themselves.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError
-from django.db import models
 
 from agents.contracts import OptionsError
 from agents.drivers import registry
 from agents.plans import before_runs, chain
+from agents.texts import extraction_sandbox
+from agents.texts.extraction import ExtractionOutcome
+from agents.texts.extraction_sandbox import Request
 from benchlab.campaigns import cost, matrix
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Device, Host
@@ -21,6 +32,7 @@ from benchlab.team.models import Team, has_role
 from benchlab.team.roles import Role
 from benchlab.topologies import moments
 from benchlab.topologies.models import Topology
+from benchlab.web import request_slots
 from benchlab.web.texts import free_name
 
 Person = AbstractBaseUser | AnonymousUser
@@ -108,110 +120,165 @@ def check_ownership(team: Team, *groups: Sequence[Any]) -> None:
             raise ValidationError(f"{row} is archived; restore it first.")
 
 
-def check_reach(
-    hosts: Sequence[Host], topologies: Sequence[Topology], workloads: Sequence[Workload]
-) -> None:
-    """A host that only one tool reaches takes its workloads on what it reports, and nothing is built there.
+@dataclass(frozen=True)
+class Selection:
+    """What a campaign multiplies: rows of a team, the repeats of each point, and I/O schedulers to measure it with.
 
-    Raises ValidationError naming what does not go together.
+    Costs and build times are computed once. Raises ValidationError naming what does not go together.
     """
-    listened = [host for host in hosts if host.only_tool]
-    others = [host for host in hosts if not host.only_tool]
-    for topology in topologies:
-        reported = [layer["kind"] for layer in topology.stack] == ["reported"]
-        if others and reported:
-            raise ValidationError(
-                f"{topology} is what a tool reports of hosts that only it reaches; it cannot be built on {others[0]}."
+
+    hosts: Sequence[Host]
+    topologies: Sequence[Topology]
+    workloads: Sequence[Workload]
+    repeats: int
+    schedulers: Sequence[str] = ()
+
+    def check_reach(self) -> None:
+        """A host that only one tool reaches takes its workloads on what it reports, and nothing is built there."""
+        listened = [host for host in self.hosts if host.only_tool]
+        others = [host for host in self.hosts if not host.only_tool]
+        for topology in self.topologies:
+            reported = [layer["kind"] for layer in topology.stack] == ["reported"]
+            if others and reported:
+                raise ValidationError(
+                    f"{topology} is what a tool reports of hosts that only it reaches; "
+                    f"it cannot be built on {others[0]}."
+                )
+            if listened and (not reported or topology.stages):
+                raise ValidationError(
+                    f"{topology} cannot be built on {listened[0]}, which only {listened[0].only_tool} reaches: "
+                    "choose one of what it reports (the host's page makes it)."
+                )
+        for host, workload in itertools.product(listened, self.workloads):
+            if workload.tool != host.only_tool:
+                raise ValidationError(
+                    f"{workload} is not for {host}, which only {host.only_tool} reaches: "
+                    f"it runs {host.only_tool}'s alone."
+                )
+
+    def factors(
+        self, order: str = matrix.RANDOM_BLOCKS, visits: int | None = None
+    ) -> matrix.Factors:
+        """Factors of the matrix in that order. `visits`: as matrix.visits_of_order has them."""
+        self._check_schedulers()
+        try:
+            return matrix.Factors(
+                tuple(host.pk for host in self.hosts),
+                tuple(topology.pk for topology in self.topologies),
+                tuple((workload.pk, workload.sweep) for workload in self.workloads),
+                self.repeats,
+                {
+                    row.pk: moments.measured_moments(row.stages, row.measure_resync)
+                    for row in self.topologies
+                },
+                matrix.visits_of_order(order, visits),
+                tuple(self.schedulers),
             )
-        if listened and (not reported or topology.stages):
-            raise ValidationError(
-                f"{topology} cannot be built on {listened[0]}, which only {listened[0].only_tool} reaches: "
-                "choose one of what it reports (the host's page makes it)."
-            )
-    for host, workload in itertools.product(listened, workloads):
-        if workload.tool != host.only_tool:
-            raise ValidationError(
-                f"{workload} is not for {host}, which only {host.only_tool} reaches: it runs {host.only_tool}'s alone."
-            )
+        except matrix.MatrixError as error:
+            text = str(error)
+            for workload in self.workloads:
+                text = text.replace(f"workload {workload.pk}:", f"Workload {workload.name}:")
+            raise ValidationError(text) from None
+
+    def _check_schedulers(self) -> None:
+        """Check that the schedulers are known, for disks below each layout, where no layer sets one."""
+        if not self.schedulers:
+            return
+        try:
+            before_runs.check_schedulers(self.schedulers)
+        except OptionsError as error:
+            raise ValidationError(str(error)) from None
+        for host in self.hosts:
+            if host.only_tool:
+                raise ValidationError(
+                    f"schedulers: {host} is reached by {host.only_tool} only, and nothing can be set there."
+                )
+        for topology in self.topologies:
+            if conflict := before_runs.conflict(self.schedulers, chain.specs(topology.stack)):
+                raise ValidationError(f"{topology}: {conflict}.")
+
+    @cached_property
+    def spares(self) -> dict[int, list[Device]]:
+        """The present spare devices of each host, in the order in which topologies take them."""
+        devices_by_host: dict[int, list[Device]] = {host.pk: [] for host in self.hosts}
+        devices = Device.objects.filter(host__in=devices_by_host, spare=True, present=True)
+        for device in devices.order_by("host", "name"):
+            devices_by_host[device.host_id].append(device)
+        return devices_by_host
+
+    @cached_property
+    def costs(self) -> cost.Costs:
+        """The cost of every point by (host, topology, workload, stages begun)."""
+        costs: cost.Costs = {}
+        for host, topology in itertools.product(self.hosts, self.topologies):
+            for stage in range(len(topology.stages) + 1):
+                target = cost.likely_target(topology, self.spares[host.pk], stage)
+                for workload in self.workloads:
+                    key = host.pk, topology.pk, workload.pk, stage
+                    costs[key] = cost.workload_costs(workload, target, chain.specs(topology.stack))
+        return costs
+
+    @cached_property
+    def build_times(self) -> cost.BuildTimes:
+        return cost.estimate_builds(self.hosts, self.topologies)
+
+    def run_costs(self, host: Host, factors: matrix.Factors) -> list[cost.Cost]:
+        """The cost of each run of one host, over all visits."""
+        return [
+            run_cost
+            for topology in self.topologies
+            for visit in range(1, factors.visits + 1)
+            for moment, _ in factors.visit_blocks(topology.pk, visit)
+            for workload in self.workloads
+            for _ in range(factors.times)
+            for run_cost in self.costs[host.pk, topology.pk, workload.pk, moment.grown].values()
+        ]
 
 
-def build_factors(
-    hosts: Sequence[models.Model],
-    topologies: Sequence[Topology],
-    workloads: Sequence[Workload],
-    repeats: int,
-    order: str = matrix.RANDOM_BLOCKS,
-    visits: int | None = None,
-    schedulers: Sequence[str] = (),
-) -> matrix.Factors:
-    """The matrix of these rows. Raises ValidationError."""
-    check_schedulers(schedulers, hosts, topologies)
+MAX_TRIALS = 2
+WAIT_SECONDS = 5.0
+LINE_SECONDS = 2.0
+TOTAL_SECONDS = 6
+# On a busy machine; CPU time is what counts.
+WALL_SECONDS = 30.0
+MEMORY_BYTES = 512 * 2**20
+REGEX_SECONDS = 2.0
+
+_trial_slots = threading.BoundedSemaphore(MAX_TRIALS)
+_team_locks: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
+
+
+class Busy(Exception):
+    """Others are trying patterns at the moment."""
+
+
+def try_lines(team: int, sample: str, lines: Sequence[str], file: str) -> list[ExtractionOutcome]:
+    """Outcome of each line on the sample, were it the program's `file`. Raises Busy."""
+    content = sample.encode()
+    request = Request(
+        lines=list(lines),
+        sizes={file: len(content)},
+        regex_seconds=REGEX_SECONDS / len(lines),
+        line_seconds=LINE_SECONDS,
+        total_seconds=TOTAL_SECONDS,
+        memory_bytes=MEMORY_BYTES,
+    )
+    with _trial_slot(team):
+        return extraction_sandbox.run_extraction(request, content, WALL_SECONDS)
+
+
+@contextmanager
+def _trial_slot(team: int) -> Iterator[None]:
+    request_slots.release_slot()
+    same_team = _team_locks[team]
+    if not same_team.acquire(timeout=WAIT_SECONDS):
+        raise Busy
     try:
-        return matrix.Factors(
-            tuple(host.pk for host in hosts),
-            tuple(topology.pk for topology in topologies),
-            tuple((workload.pk, workload.sweep) for workload in workloads),
-            repeats,
-            {
-                row.pk: moments.measured_moments(row.stages, row.measure_resync)
-                for row in topologies
-            },
-            matrix.visits_of_order(order, visits),
-            tuple(schedulers),
-        )
-    except matrix.MatrixError as error:
-        raise ValidationError(_with_workload_names(str(error), workloads)) from None
-
-
-def check_schedulers(
-    schedulers: Sequence[str], hosts: Sequence[models.Model], topologies: Sequence[Topology]
-) -> None:
-    """Check that the schedulers are known, for disks below each layout, where no layer sets one.
-
-    Raises ValidationError.
-    """
-    if not schedulers:
-        return
-    try:
-        before_runs.check_schedulers(schedulers)
-    except OptionsError as error:
-        raise ValidationError(str(error)) from None
-    for host in hosts:
-        if only := getattr(host, "only_tool", ""):
-            raise ValidationError(
-                f"schedulers: {host} is reached by {only} only, and nothing can be set there."
-            )
-    for topology in topologies:
-        if conflict := before_runs.conflict(schedulers, chain.specs(topology.stack)):
-            raise ValidationError(f"{topology}: {conflict}.")
-
-
-def all_costs(
-    hosts: Sequence[Host], topologies: Sequence[Topology], workloads: Sequence[Workload]
-) -> cost.Costs:
-    """The cost of every point by (host, topology, workload, stages begun). Raises ValidationError."""
-    spares = spare_devices(hosts)
-    costs: cost.Costs = {}
-    for host, topology in itertools.product(hosts, topologies):
-        for stage in range(len(topology.stages) + 1):
-            target = cost.likely_target(topology, spares[host.pk], stage)
-            for workload in workloads:
-                key = host.pk, topology.pk, workload.pk, stage
-                costs[key] = cost.workload_costs(workload, target, chain.specs(topology.stack))
-    return costs
-
-
-def spare_devices(hosts: Sequence[Host]) -> dict[int, list[Device]]:
-    """The present spare devices of each host, in the order in which topologies take them."""
-    devices_by_host: dict[int, list[Device]] = {host.pk: [] for host in hosts}
-    devices = Device.objects.filter(host__in=devices_by_host, spare=True, present=True)
-    for device in devices.order_by("host", "name"):
-        devices_by_host[device.host_id].append(device)
-    return devices_by_host
-
-
-def _with_workload_names(error: str, workloads: Sequence[Workload]) -> str:
-    """Replace the ids of workloads in a matrix error by their names."""
-    for workload in workloads:
-        error = error.replace(f"workload {workload.pk}:", f"Workload {workload.name}:")
-    return error
+        if not _trial_slots.acquire(timeout=WAIT_SECONDS):
+            raise Busy
+        try:
+            yield
+        finally:
+            _trial_slots.release()
+    finally:
+        same_team.release()

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.drivers import registry
-from benchlab.campaigns import points
+from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign
 from benchlab.charts.line_analysis import group_by_work
 from benchlab.charts.queries import Group, Person, line_labels
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import active_facts
+from benchlab.runs import attempt_meta
 from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies import moments
 from benchlab.web.units import format_size
@@ -271,12 +271,12 @@ def _read_conditions(user: Person, groups: Sequence[Group]) -> dict[int, Attempt
     shared: dict[tuple[int | None, int, str], tuple[dict[str, str], Devices]] = {}
     conditions = {}
     for row in rows:
-        layout, queues = layouts[row.layout_id], row.meta.get(active_facts.QUEUES)
+        layout, queues = layouts[row.layout_id], row.meta.get(attempt_meta.QUEUES)
         key = row.facts_id, row.layout_id, json.dumps(queues)
         if key not in shared:
             snapshot = facts[row.facts_id].facts if row.facts_id else {}
             shared[key] = _layout_conditions(
-                active_facts.facts_during_attempt(snapshot, row.meta), layout
+                attempt_meta.facts_during_attempt(snapshot, row.meta), layout
             )
         words, devices = shared[key]
         conditions[row.pk] = AttemptConditions(
@@ -322,7 +322,7 @@ def _option_text(name: str, value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "none"
-    return points.format_value(name, value) or "none"
+    return matrix.format_value(name, value) or "none"
 
 
 def _layout_conditions(facts: Mapping[str, Any], layout: Layout) -> tuple[dict[str, str], Devices]:

@@ -31,7 +31,7 @@ from benchlab.charts.figure import Figure, figure_json
 from benchlab.charts.line_analysis import Choice
 from benchlab.charts.metric_naming import METRICS
 from benchlab.charts.queries import Group, read_groups, shares_in_percent
-from benchlab.runs.change_feed import change_listener
+from benchlab.runs.events import change_listener
 from benchlab.runs.models import Attempt
 from benchlab.web.shared_answers import SharedAnswers, access_rights, may_be_shared
 

@@ -31,7 +31,7 @@ from benchlab.charts.conditions import describe_device
 from benchlab.charts.device_stacks import iterate_claims
 from benchlab.charts.queries import Person
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import active_facts
+from benchlab.runs import attempt_meta
 from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.runs.states import Outcome
 
@@ -135,7 +135,7 @@ def fingerprint_parts(
     attempt: Attempt, layout: Layout, facts: FactSnapshot | None
 ) -> dict[str, str]:
     """Return the parts of a fingerprint that no column holds, in words; "" if unknown."""
-    active = active_facts.facts_during_attempt(facts.facts if facts else {}, attempt.meta)
+    active = attempt_meta.facts_during_attempt(facts.facts if facts else {}, attempt.meta)
     devices = {
         identity: describe_device(active, claim) for identity, claim in iterate_claims(layout.plan)
     }

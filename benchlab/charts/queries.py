@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
 from agents.drivers import registry
-from benchlab.campaigns import points
+from benchlab.campaigns import matrix
 from benchlab.campaigns.matrix import SCHEDULER
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import metric_naming
@@ -203,8 +203,8 @@ def read_groups(
     for row in rows:
         rest = without_depth(row.run__point)
         order = (
-            points.point_rank(rest),
-            points.describe_point(rest),
+            matrix.point_rank(rest),
+            matrix.describe_point(rest),
             moments.parse_moment(row.run__stage).time_order,
         )
         where = row.run__campaign_id, row.run__topology_id, row.run__host_id, row.run__workload_id
@@ -252,7 +252,7 @@ def _mark_planned_depths(groups: list[Group]) -> list[Group]:
     ).order_by()
     planned = runs.values_list("campaign", "workload", "point", "outstanding").distinct()
     for campaign, workload, point, outstanding in planned:
-        depths[campaign, workload, points.describe_point(without_depth(point))].add(
+        depths[campaign, workload, matrix.describe_point(without_depth(point))].add(
             outstanding or 0
         )
     return [
@@ -381,7 +381,7 @@ def _build_group(
         options=first.run__options,
         varied_options=tuple(load),
         scheduler=first.run__scheduler,
-        load=points.describe_point(load),
+        load=matrix.describe_point(load),
         varies_depth=_depth_option(first.run__point) is not None,
         measured_here=first.run__campaign__source == Campaign.Source.MEASURED,
         over=not any(a.going for a in attempts),

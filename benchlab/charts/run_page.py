@@ -36,7 +36,7 @@ from benchlab.charts.latency_distributions import PERCENT_SCALES
 from benchlab.charts.queries import kernel_work_text
 from benchlab.charts.sampled_tracks import Track, read_tracks, read_windows
 from benchlab.findings import stored_runs
-from benchlab.runs import active_facts, reason_texts
+from benchlab.runs import attempt_meta, verdict
 from benchlab.runs.models import Artifact, Attempt, Measurement
 from benchlab.runs.states import AttemptPhase
 from benchlab.web.units import format_size
@@ -63,7 +63,7 @@ META_ROWS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "ended_at": ("Ended, host's clock", epoch_text),
     "user": ("Ran as", lambda user: "root" if user == "0" else f"user {user}, whom no account has"),
     "why_root": ("Why root", str),
-    "queues": ("I/O schedulers in force", active_facts.describe_queues),
+    "queues": ("I/O schedulers in force", attempt_meta.describe_queues),
     "caches": ("Page cache dropped", str),
     "cached_before": ("Page cache before", format_size),
     "cached_after": ("Page cache after", format_size),
@@ -81,7 +81,7 @@ class ExplainedAttempt:
     """An attempt with its reason in words."""
 
     attempt: Attempt
-    reason: reason_texts.ReasonText | None
+    reason: verdict.ReasonText | None
 
 
 @require_GET
@@ -94,7 +94,7 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
         pk=pk,
     )
     tried = [
-        ExplainedAttempt(a, reason_texts.explain_reason(a.reason) if a.reason else None)
+        ExplainedAttempt(a, verdict.explain_reason(a.reason) if a.reason else None)
         for a in _run_attempts(run)
     ]
     current = _requested_attempt(request, tried)

@@ -29,9 +29,14 @@ from benchlab.analysis.series import weighted_mean
 from benchlab.results.reading import raw_connection
 from benchlab.runs import strips
 from benchlab.runs.attempt_meta import READERS
-from benchlab.runs.float_arrays import parse_float_array
 from benchlab.runs.models import Attempt, Series
-from benchlab.runs.strips import MetricRows, SampledSeries, group_by_clock, metric_rows
+from benchlab.runs.strips import (
+    MetricRows,
+    SampledSeries,
+    group_by_clock,
+    metric_rows,
+    parse_float_array,
+)
 
 # s: two clocks of one host, read by different programs
 CLOCK_TOLERANCE_S = 0.02

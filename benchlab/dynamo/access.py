@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agents.contracts import AgentError, Reason
 from benchlab.dynamo import dynamo_player, reported_hosts
-from benchlab.engine import actions, jobs
+from benchlab.engine import access, jobs
 from benchlab.engine.checks import planning
 from benchlab.engine.decide import built, dialled_in
 from benchlab.engine.decide.dialled_in import LOOK_S
@@ -27,7 +27,7 @@ from benchlab.engine.decisions import (
     TakeDown,
 )
 from benchlab.engine.phases import end_attempts, grow
-from benchlab.engine.step_rows import StepRows
+from benchlab.engine.polls import StepRows
 from benchlab.hosts import discovery
 from benchlab.hosts.models import Host
 from benchlab.runs import conclusion, transitions
@@ -158,8 +158,8 @@ def _check_connected(layout: Layout) -> None:
     transitions.note_response(layout)
 
 
-ACTIONS: actions.Actions = {
-    **actions.COMMON,
+ACTIONS: access.Actions = {
+    **access.COMMON,
     Build: build_layout,
     Stop: stop_attempts,
     StartRun: start_attempt,

@@ -17,7 +17,7 @@ from agents.ssh.shell import SshShell
 from agents.tools import dynamo
 from benchlab.dynamo import dynamo_player, program_check
 from benchlab.dynamo.models import Binary
-from benchlab.engine.tool_consoles import SAMPLE_INTERVAL_S, Console, ConsoleSession
+from benchlab.engine.jobs import SAMPLE_INTERVAL_S, Console, ConsoleSession
 from benchlab.hosts import ssh_access
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt

@@ -30,7 +30,7 @@ from agents.jobs.spool import Spool
 from agents.ssh import shell
 from agents.tools.dynamo import CONFIG, MESSAGES
 from benchlab.dynamo.models import ConsoleLines
-from benchlab.runs import artifact_writer, events, transitions
+from benchlab.runs import artifacts, events, transitions
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -134,7 +134,7 @@ def store_transcript(attempt: Attempt, messages: bytes, to: AttemptPhase | None 
     )
     if row.phase != AttemptPhase.RUNNING or row.artifacts.filter(name=MESSAGES).exists():
         return False
-    artifact_writer.store_artifacts(row, {MESSAGES: messages})
+    artifacts.store_artifacts(row, {MESSAGES: messages})
     if to is not None:
         transitions.move_attempt(row, to, "the test is over")
     ConsoleLines.objects.filter(attempt=row).delete()

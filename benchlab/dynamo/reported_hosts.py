@@ -28,8 +28,7 @@ from agents.dynamo.wire import DynamoError
 from benchlab.dynamo import host_facts as facts
 from benchlab.dynamo.models import DynamoLogin, Reported
 from benchlab.hosts import registration
-from benchlab.hosts.errors import HostsError
-from benchlab.hosts.models import Host
+from benchlab.hosts.models import Host, HostsError
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
 

@@ -3,23 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from django.conf import settings
-from django.db import connection
-from django.db.models import Case, Field, Model, QuerySet, Value, When
+from django.db import DEFAULT_DB_ALIAS, connection
+from django.db.models import Case, Model, QuerySet, Value, When
+from django.db.models.query import get_related_populators
+from django.db.models.sql.compiler import SQLCompiler
 from django.utils import timezone
 
 from agents.contracts import AgentError
-from benchlab.engine import tool_consoles
+from benchlab.engine import jobs
 from benchlab.engine.checks import condition, planning
-from benchlab.engine.layout_state import CurrentAttempt, LayoutState, ManualStep
+from benchlab.engine.decisions import CurrentAttempt, LayoutState, ManualStep
 from benchlab.engine.phases import run_attempts
-from benchlab.engine.polls import polls
-from benchlab.engine.step_rows import StepRows
+from benchlab.engine.polls import StepRows, polls
 from benchlab.hosts import package_installs
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import HOLDING, LAYOUT_IS_LOST, AttemptPhase, LayoutPhase, Player
@@ -31,92 +32,42 @@ M = TypeVar("M", bound=Model)
 KEY_PLACEHOLDER = -1
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """One of the models: how it is reached ("layout__host", "" is the row itself), and which columns are read of it."""
-
-    path: str
-    model: type[Model]
-    fields: tuple[Field[Any, Any], ...]
-
-    @property
-    def column_names(self) -> list[str]:
-        before = f"{self.path}__" if self.path else ""
-        return [before + field.attname for field in self.fields]
-
-    def to_model(self, values: Sequence[Any]) -> Model | None:
-        """Build the model; None if the row has none. A column that is not read is queried on access, as usual."""
-        read = [_convert(field, value) for field, value in zip(self.fields, values, strict=True)]
-        names = [field.attname for field in self.fields]
-        if values[names.index(self.model._meta.pk.attname)] is None:
-            return None
-        return self.model.from_db(connection.alias, names, read)
-
-
-def _convert(field: Field[Any, Any], value: Any) -> Any:
-    converters: list[Callable[..., Any]] = field.get_db_converters(connection)
-    for convert in converters:
-        value = convert(value, field.cached_col, connection)
-    return value
-
-
 class CompiledQuery(Generic[M]):
-    """The first of `rows`, in which `KEY` stands once; with what is at `paths`, each behind the one it hangs on.
+    """The first of `rows`, in which KEY_PLACEHOLDER stands once, with the related rows that it selects.
 
     The query is written once: writing it anew for each step was a fifth of a busy worker's work. Nothing that is read
-    is kept.
+    is kept. A column that is deferred is queried on access, as usual.
     """
 
-    def __init__(
-        self, rows: QuerySet[M], paths: Sequence[str], without: Collection[str] = ()
-    ) -> None:
-        self._rows, self._paths, self._without = rows, paths, without
+    def __init__(self, rows: QuerySet[M]) -> None:
+        self._rows = rows
+
+    @cached_property
+    def _compiled(self) -> tuple[SQLCompiler, str, tuple[Any, ...]]:
+        compiler = self._rows[:1].query.get_compiler(DEFAULT_DB_ALIAS)
+        sql, params = compiler.as_sql()
+        assert params.count(KEY_PLACEHOLDER) == 1, params
+        return compiler, sql, params
 
     def fetch(self, key: int) -> M | None:
-        sql, params = self._sql
+        compiler, sql, params = self._compiled
         with connection.cursor() as cursor:
             cursor.execute(sql, [key if param == KEY_PLACEHOLDER else param for param in params])
             row = cursor.fetchone()
-        return None if row is None else self._to_models(row)
+        return None if row is None else self._to_models(compiler, row)
 
-    def _to_models(self, row: Sequence[Any]) -> M:
-        rows_by_path: dict[str, Any] = {}
-        begin = 0
-        for part in self._column_groups:
-            end = begin + len(part.fields)
-            before, _, name = part.path.rpartition("__")
-            model = rows_by_path[part.path] = part.to_model(row[begin:end])
-            if part.path and rows_by_path[before] is not None:
-                setattr(rows_by_path[before], name, model)
-            begin = end
-        first: M = rows_by_path[""]
-        return first
-
-    @cached_property
-    def _column_groups(self) -> tuple[_Part, ...]:
-        return tuple(self._read_columns())
-
-    def _read_columns(self) -> Iterator[_Part]:
-        models: dict[str, Any] = {"": self._rows.model}
-        for path in ("", *self._paths):
-            before, _, name = path.rpartition("__")
-            if path:
-                models[path] = models[before]._meta.get_field(name).related_model
-            model = models[path]
-            fields = [
-                field
-                for field in model._meta.concrete_fields
-                if "__".join(filter(None, (path, field.name))) not in self._without
-            ]
-            yield _Part(path, model, tuple(fields))
-
-    @cached_property
-    def _sql(self) -> tuple[str, tuple[Any, ...]]:
-        names = [name for part in self._column_groups for name in part.column_names]
-        rows: Any = self._rows.values_list(*names)
-        sql, params = rows[:1].query.sql_with_params()
-        assert params.count(KEY_PLACEHOLDER) == 1, params
-        return sql, params
+    def _to_models(self, compiler: SQLCompiler, row: Sequence[object]) -> M:
+        """Build the models of a row, as django.db.models.query.ModelIterable does."""
+        select, info = compiler.select or [], compiler.klass_info or {}
+        converters = compiler.get_converters([column for column, _, _ in select])
+        [values] = compiler.apply_converters([row], converters)
+        names = [select[at][0].target.attname for at in info["select_fields"]]
+        model = self._rows.model.from_db(DEFAULT_DB_ALIAS, names, values[: len(names)])
+        # The stubs describe a later Django.
+        populators = get_related_populators(info, select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]
+        for related in populators:
+            related.populate(values, model)
+        return model
 
 
 # The plan is large, and most steps do without.
@@ -125,14 +76,15 @@ _ATTEMPT = CompiledQuery(
     .exclude(phase=AttemptPhase.DONE)
     .order_by(
         Case(When(phase=AttemptPhase.QUEUED, then=Value(1)), default=Value(0)), "run__position"
-    ),
-    ["run", "layout", "layout__host", "layout__host__credential", "layout__campaign"],
-    without=["layout__plan"],
+    )
+    .select_related("run", "layout__host__credential", "layout__campaign")
+    .defer("layout__plan")
 )
 _LAYOUT = CompiledQuery(
-    Layout.objects.filter(pk=KEY_PLACEHOLDER).order_by(),
-    ["host", "host__credential", "campaign"],
-    without=["plan"],
+    Layout.objects.filter(pk=KEY_PLACEHOLDER)
+    .order_by()
+    .select_related("host__credential", "campaign")
+    .defer("plan")
 )
 
 
@@ -242,9 +194,7 @@ def _current(layout: Layout, attempt: Attempt) -> CurrentAttempt:
         timeout_s=attempt.timeout_s,
         expected_s=attempt.run.expected_s,
         looked_s=condition.since_check_s(attempt) if runs else 0.0,
-        player=tool_consoles.attempt_console(attempt).player(
-            attempt, planning.facts_at_ready(layout)
-        )
+        player=jobs.attempt_console(attempt).player(attempt, planning.facts_at_ready(layout))
         if runs
         else Player.NONE,
     )

@@ -28,10 +28,10 @@ from benchlab.campaigns.models import Campaign
 from benchlab.findings import earlier_writes
 from benchlab.hosts.models import Device as Disk
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs import active_facts
+from benchlab.runs import attempt_meta
 from benchlab.runs.attempt_meta import DISKS, RATED, READERS
-from benchlab.runs.float_arrays import parse_float_array
 from benchlab.runs.models import Attempt, Layout, Measurement
+from benchlab.runs.strips import parse_float_array
 from benchlab.topologies import moments
 
 # what tells how busy a CPU was
@@ -129,10 +129,10 @@ class _SharedRows:
         facts = self._facts_of(row)
         if facts is None or facts not in self.facts:
             return _Host()
-        key = facts, json.dumps(row.meta.get(active_facts.QUEUES))
+        key = facts, json.dumps(row.meta.get(attempt_meta.QUEUES))
         if key not in self.hosts:
             self.hosts[key] = _host_facts(
-                active_facts.facts_during_attempt(self.facts[facts], row.meta)
+                attempt_meta.facts_during_attempt(self.facts[facts], row.meta)
             )
         return self.hosts[key]
 

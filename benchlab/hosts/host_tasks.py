@@ -25,8 +25,7 @@ from django.utils.module_loading import import_string
 from agents.contracts import AgentError
 from benchlab import log_context
 from benchlab.hosts import discovery, ssh_access
-from benchlab.hosts.errors import HostsError
-from benchlab.hosts.models import Host, HostTask
+from benchlab.hosts.models import Host, HostsError, HostTask
 from benchlab.web import request_slots
 from benchlab.web.texts import parse_row_id
 from benchlab.workers import beats, messages
@@ -87,7 +86,7 @@ KINDS: Mapping[str, Kind] = {
         "dynamo on {host} could not be looked at.",
     ),
     "release": Kind(
-        "benchlab.engine.release.perform_release",
+        "benchlab.engine.host_cleanup.perform_release",
         "Looking at {host} once more, then releasing it",
         "{host} is released.",
         "{host} was not released.",

@@ -283,3 +283,7 @@ class Device(models.Model):
     def confirmation(self) -> str:
         """Text that a person types to mark it spare: the serial, else the WWN, else name and size."""
         return self.serial or self.wwn or f"{self.name}:{self.size}"
+
+
+class HostsError(Exception):
+    """A request that cannot be met. The text, shown to people, says what is wrong, with what, and what to do."""

@@ -22,8 +22,7 @@ from agents.jobs import job
 from agents.jobs.spool import Spool
 from agents.plaintext import CONTROL
 from benchlab.hosts import discovery, ssh_access
-from benchlab.hosts.errors import HostsError
-from benchlab.hosts.models import Host, PackageInstall
+from benchlab.hosts.models import Host, HostsError, PackageInstall
 from benchlab.workers import messages
 from benchlab.workers.lease import Lock, lease
 

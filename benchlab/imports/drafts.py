@@ -21,14 +21,14 @@ from django.utils import timezone
 from agents.drivers import registry, text_reading
 from agents.readers import fio_log
 from agents.texts.parsed_result import ParsedResult
-from benchlab.campaigns import points
+from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import numbered_lines
 from benchlab.imports import blobs, reading_json, texts
 from benchlab.imports.models import Draft, DraftFile, DraftPage, Source
 from benchlab.imports.services import sha256
 from benchlab.imports.unpack import File, Unpacker, clean_name
-from benchlab.runs import bulk_copy
+from benchlab.runs import strips
 from benchlab.team.models import Team
 from benchlab.workers import messages
 
@@ -157,7 +157,7 @@ def _store_pages(row: DraftFile, text: str) -> None:
         (row.pk, number, json.dumps(lines if plain else _storable_rows(lines)))
         for number, lines in pages
     )
-    bulk_copy.copy_rows(DraftPage, ("file", "number", "rows"), rows)
+    strips.copy_rows(DraftPage, ("file", "number", "rows"), rows)
 
 
 def _storable_rows(lines: Iterable[numbered_lines.Row]) -> list[numbered_lines.Row]:
@@ -358,7 +358,7 @@ class OfferedResult:
 def _format_option(name: str, value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(_format_option(name, item) for item in value)
-    return points.format_value(name, value)
+    return matrix.format_value(name, value)
 
 
 def offered_results(draft: Draft) -> list[OfferedResult]:

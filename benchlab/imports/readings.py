@@ -17,7 +17,7 @@ from agents.contracts import Metric, Series, Unit
 from agents.drivers import registry
 from agents.readers import fio_log
 from agents.texts.parsed_result import ParsedResult, Reading
-from benchlab.campaigns import points
+from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign
 from benchlab.imports.models import Draft, DraftFile, Source
 
@@ -130,7 +130,7 @@ def _option_texts(options: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _format_option(name: str, value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(_format_option(name, item) for item in value)
-    return points.format_value(name, value)
+    return matrix.format_value(name, value)
 
 
 def offered_results(draft: Draft) -> list[OfferedResult]:

@@ -24,11 +24,11 @@ from django.utils import timezone
 
 from agents.texts.parsed_result import ParsedResult
 from benchlab.campaigns.models import Campaign, Run, Workload
-from benchlab.engine.checks import fingerprint
+from benchlab.engine.checks import condition
 from benchlab.findings import storing
 from benchlab.hosts.models import Host
 from benchlab.imports.models import Source
-from benchlab.runs import artifact_figures, artifact_writer, attempt_meta, figure_rows
+from benchlab.runs import artifact_figures, artifacts, attempt_meta, conclusion
 from benchlab.runs.artifact_figures import Figures
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
@@ -253,8 +253,8 @@ def _insert_batch(batch: Sequence[_PreparedResult]) -> None:
         # of what was undone
         attempt.pk = None
     Attempt.objects.bulk_create([attempt for attempt, _, _ in read])
-    artifact_writer.store_all_artifacts((attempt, files) for attempt, files, _ in read)
-    figure_rows.store_all_figures([(attempt, figures) for attempt, _, figures in read])
+    artifacts.store_all_artifacts((attempt, files) for attempt, files, _ in read)
+    conclusion.store_all_figures([(attempt, figures) for attempt, _, figures in read])
 
 
 def _check_results(team: Team, results: Sequence[Result]) -> None:
@@ -366,7 +366,7 @@ def _build_attempt(
         outcome=Outcome.SUCCEEDED,
         tool_version=parsed.version[:200],
         argv=[parsed.command] if parsed.command else [],
-        fingerprint=fingerprint.parts_digest(
+        fingerprint=condition.parts_digest(
             {
                 "elsewhere": True,
                 "host": run.host_id,

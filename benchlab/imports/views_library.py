@@ -13,8 +13,7 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET
 
-from benchlab.campaigns.models import Campaign
-from benchlab.campaigns.origin import Origin
+from benchlab.campaigns.models import Campaign, Origin
 from benchlab.imports.models import Source
 from benchlab.web import lists
 

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.engine import orphans, release
+from benchlab.engine import host_cleanup
 from benchlab.hosts.models import Host
 from benchlab.lifecycle import archiving
 from benchlab.lifecycle.managed_kinds import MANAGED_KINDS, Refused, Use, managed_kind_of
@@ -131,7 +131,7 @@ def _unproven_disks(layouts: list[Layout]) -> Iterator[Use]:
     for layout in layouts:
         if layout.pk not in built or layout.facts_after_id is not None:
             continue
-        disks = release.touched_devices(layout).filter(spare=False)
+        disks = host_cleanup.touched_devices(layout).filter(spare=False)
         if names := ", ".join(disk.name for disk in disks):
             text = f"{layout.name} was released before its disks were proven blank ({names}): mark them spare again on"
             yield _host_use(text, layout.host)
@@ -144,7 +144,7 @@ def _orphan_uses(layouts: list[Layout]) -> Iterator[Use]:
         snapshot = host.snapshots.first()
         if snapshot is None or host.access == Host.Access.DESCRIBED:
             continue
-        for orphan in orphans.find_orphans(host, snapshot):
+        for orphan in host_cleanup.find_orphans(host, snapshot):
             if orphan.layout is not None and orphan.layout.pk in own:
                 yield _host_use(f"Something of {orphan.name} is still there: take it down on", host)
 

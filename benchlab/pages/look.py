@@ -19,7 +19,7 @@ from benchlab.pages.topologies.host_fit import HostCapacity
 from benchlab.runs.progress import State
 from benchlab.topologies import forms as forms_of_topologies
 from benchlab.topologies.plan_view import Command
-from benchlab.topologies.size_estimates import DiskSupply
+from benchlab.topologies.stack_edits import DiskSupply
 
 TOKENS = (
     "bg",

@@ -18,8 +18,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_GET
 
-from benchlab.campaigns.models import Campaign, Run, Workload
-from benchlab.campaigns.origin import Origin
+from benchlab.campaigns.models import Campaign, Origin, Run, Workload
 from benchlab.hosts.models import Device, Host
 from benchlab.sharing import discussion
 from benchlab.sharing.models import Comment, Kind, Note, Tag, Tagging

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from benchlab.campaigns import presets
+from benchlab.campaigns import workload_presets
 
-_WORKLOAD = next(preset for preset in presets.ALL_PRESETS if preset.sweep)
+_WORKLOAD = next(preset for preset in workload_presets.ALL_PRESETS if preset.sweep)
 # Method and path -> a body. One of a multipart form names its files.
 EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "post /api/campaigns/": {

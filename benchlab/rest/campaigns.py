@@ -21,8 +21,8 @@ from benchlab.analysis.designs import MAX_REPEATS
 from benchlab.campaigns import matrix, services
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import iometer_files
-from benchlab.engine import added_repeats, commands
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine import commands, new_runs
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts.models import Host
 from benchlab.rest.operations import (
     CSV,
@@ -34,7 +34,7 @@ from benchlab.rest.operations import (
     operation,
     text_response,
 )
-from benchlab.runs import campaign_order
+from benchlab.runs import progress
 from benchlab.runs import progress as standing
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
@@ -266,8 +266,8 @@ class CampaignStateFilter(StrictChoiceFilter):
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
         if not value:
             return qs
-        place = campaign_order.STATE_ORDER.index(standing.State(value))
-        ranked: QuerySet[Any] = qs.alias(state_rank=campaign_order.state_rank())
+        place = progress.STATE_ORDER.index(standing.State(value))
+        ranked: QuerySet[Any] = qs.alias(state_rank=progress.state_rank())
         return ranked.filter(state_rank=place)
 
 
@@ -339,7 +339,7 @@ class Campaigns(ArchivableViewSet):
         Where a layout still takes runs they are queued on it. Else its set-up is built once more: that layout is
         planned, and waits for `apply`.
         """
-        added_repeats.add_repeats(campaign, runs, **values)
+        new_runs.add_repeats(campaign, runs, **values)
 
     @extend_schema(responses=CSV)
     @action(detail=True, url_path="iometer-csv")

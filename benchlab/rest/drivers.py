@@ -15,10 +15,9 @@ from rest_framework.response import Response
 from agents import options
 from agents.contracts import Need, Use
 from agents.drivers import protocols, registry
-from benchlab.campaigns import campaign_presets
-from benchlab.campaigns import presets as workload_presets
+from benchlab.campaigns import workload_presets
 from benchlab.hosts.models import Host
-from benchlab.topologies import presets
+from benchlab.topologies import host_shapes
 from benchlab.web.api import SingleAnswerViewSet
 
 JsonObject = dict[str, Any]
@@ -165,13 +164,13 @@ class Presets(DriverDescriptions):
             {
                 "topologies": [
                     dataclasses.asdict(preset) | {"wants": preset.wants}
-                    for preset in presets.ALL_PRESETS
+                    for preset in host_shapes.ALL_PRESETS
                 ],
                 "workloads": [
                     dataclasses.asdict(preset) for preset in workload_presets.ALL_PRESETS
                 ],
                 "campaigns": [
-                    dataclasses.asdict(preset) for preset in campaign_presets.ALL_PRESETS
+                    dataclasses.asdict(preset) for preset in workload_presets.ALL_CAMPAIGN_PRESETS
                 ],
             }
         )

@@ -14,18 +14,18 @@ from rest_framework.response import Response
 from agents.drivers.packages import NAME
 from benchlab.dynamo import reported_hosts
 from benchlab.dynamo.models import DynamoLogin
-from benchlab.engine import orphans
-from benchlab.hosts import (
-    credentials,
-    host_tasks,
-    package_installs,
-    registration,
-    spare_disks,
-    ssh_access,
-)
-from benchlab.hosts.errors import HostsError
+from benchlab.engine import host_cleanup
+from benchlab.hosts import host_tasks, package_installs, registration, spare_disks, ssh_access
 from benchlab.hosts.forms import KEY_FILE_MAX, validate_address, validate_user
-from benchlab.hosts.models import Credential, Device, FactSnapshot, Host, HostTask, PackageInstall
+from benchlab.hosts.models import (
+    Credential,
+    Device,
+    FactSnapshot,
+    Host,
+    HostsError,
+    HostTask,
+    PackageInstall,
+)
 from benchlab.rest.operations import (
     STILL_RUNNING,
     ObjectSerializer,
@@ -279,13 +279,13 @@ class Credentials(ReadOnlyViewSet[Credential]):
     @operation(invalid=(HostsError,))
     def create(self, team: Team, name: str, private_key: str | None = None) -> Credential:
         if private_key is None:
-            return credentials.make_credential(team, name)
-        return credentials.upload_credential(team, name, private_key)
+            return registration.make_credential(team, name)
+        return registration.upload_credential(team, name, private_key)
 
     @operation()
     def destroy(self, credential: Credential) -> None:
         """Delete one; 409 while hosts use it. Its line stays in the hosts' authorized_keys."""
-        credentials.delete_credential(credential)
+        registration.delete_credential(credential)
 
 
 class Hosts(ReadOnlyViewSet[Host]):
@@ -364,7 +364,7 @@ class Hosts(ReadOnlyViewSet[Host]):
         """
         host = self.get_object()
         latest = host.snapshots.first()
-        leftovers = orphans.find_orphans(host, latest) if latest else []
+        leftovers = host_cleanup.find_orphans(host, latest) if latest else []
         values = {"snapshot": latest.pk if latest else None, "orphans": leftovers}
         return Response(OrphansSerializer(values).data)
 

@@ -32,8 +32,7 @@ from benchlab.dynamo import programs, reported_hosts
 from benchlab.engine.commands import CommandError
 from benchlab.findings.dismissal import AlreadyDecided
 from benchlab.hosts import host_tasks
-from benchlab.hosts.errors import HostsError
-from benchlab.hosts.models import HostTask
+from benchlab.hosts.models import HostsError, HostTask
 from benchlab.lifecycle import archiving, deleting, renaming
 from benchlab.lifecycle.managed_kinds import Refused, managed_kind_of
 from benchlab.runs import transitions

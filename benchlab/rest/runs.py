@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from agents.drivers import registry
 from benchlab.campaigns.models import Run
 from benchlab.dynamo import iometer_files, run_part
-from benchlab.engine import commands, orphans, release
+from benchlab.engine import commands, host_cleanup
 from benchlab.hosts.models import HostTask
 from benchlab.rest.operations import (
     CSV,
@@ -346,14 +346,14 @@ class Layouts(ReadOnlyViewSet[Layout]):
     def teardown(self, layout: Layout, snapshot: int | None) -> None:
         """Try to take down a stuck layout once more, or what a finished one left (see /api/hosts/{id}/orphans/)."""
         if layout.phase == LayoutPhase.DONE:
-            orphans.tear_down_orphan(layout, snapshot)
+            host_cleanup.tear_down_orphan(layout, snapshot)
         else:
             commands.retry_teardown(layout)
 
     @operation(ReleaseSerializer, responses={200: LayoutSerializer, 202: STILL_RUNNING})
     def release(self, layout: Layout, typed: str) -> HostTask:
         """End a stuck layout as it is and free its host; disks of it not proven blank now are no longer spare."""
-        return release.request_release(layout, typed, self.request.user)
+        return host_cleanup.request_release(layout, typed, self.request.user)
 
     @operation(DoneSerializer)
     def person_done(self, layout: Layout, key: str) -> None:

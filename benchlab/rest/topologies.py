@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from benchlab.audit import request_notes
 from benchlab.audit.subjects import describe_row, former_name
-from benchlab.engine import dry_run
+from benchlab.engine.checks import previews
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import FactSnapshot, Host, HostTask
 from benchlab.rest.hosts import DestroyedSerializer
@@ -148,11 +148,11 @@ def _snapshot_of(row: HostTask) -> FactSnapshot:
 
 
 def _failed_reading(row: HostTask) -> Response:
-    return Response(DryRunSerializer(dry_run.failed_dry_run(row.host, row.error)).data)
+    return Response(DryRunSerializer(previews.failed_dry_run(row.host, row.error)).data)
 
 
 def _dry_run_response(topology: Topology, host: Host, snapshot: FactSnapshot) -> Response:
-    return Response(DryRunSerializer(dry_run.dry_run(topology, host, snapshot)).data)
+    return Response(DryRunSerializer(previews.dry_run(topology, host, snapshot)).data)
 
 
 @contextmanager

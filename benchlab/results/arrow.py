@@ -17,7 +17,7 @@ import pyarrow.parquet
 
 from benchlab.results.columns import Kind
 from benchlab.results.reading import gather_parts
-from benchlab.runs.float_arrays import parse_float_array
+from benchlab.runs.strips import parse_float_array
 
 # bytes of CSV
 BATCH_BYTES = 4 << 20

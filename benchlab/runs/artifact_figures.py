@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derive figures from artifacts. Nothing is stored here, and it can be repeated at any time."""
+"""Derive figures from artifacts, as the database takes them. Nothing is stored here; it can be repeated at any time.
+
+What a host's tool called them is cleaned; what cannot be is refused.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import nan
 from typing import Any
 
 from agents import options
 from agents.contracts import Histogram, Metric, OptionsError, ParseError, Series, Timing, Window
 from agents.drivers import protocols, registry
 from agents.jobs import job
+from agents.plaintext import visible
 from agents.texts.parsed_result import ParsedResult
 from benchlab.analysis.findings.over_time import clock_step
-from benchlab.runs import storable
-from benchlab.runs.artifact_reader import Outputs
-from benchlab.runs.artifact_writer import SAMPLES
+from benchlab.runs.artifacts import SAMPLES, Outputs
 from benchlab.runs.attempt_meta import READERS
 from benchlab.runs.models import Attempt
 
@@ -89,14 +93,12 @@ def _read_tool_output(attempt: Attempt, files: Outputs, began: float | None) -> 
     doubts: dict[str, str] = {}
     try:
         built = options.build_options(tool.Options, attempt.run.options)
-        metrics = storable.storable_metrics(tool.parse(files, built))
+        metrics = storable_metrics(tool.parse(files, built))
         if binning is not None:
-            histograms = storable.storable_histograms(binning.parse_histograms(files, built))
+            histograms = storable_histograms(binning.parse_histograms(files, built))
         windows, doubts = _read_windows(attempt, files, built, began)
         if recording is not None and not (large := _too_large(files, kind)):
-            series = storable.storable_series(
-                (kind, item) for item in recording.parse_series(files, built)
-            )
+            series = storable_series((kind, item) for item in recording.parse_series(files, built))
         elif recording is not None:
             doubts = doubts | large
     except (OptionsError, ParseError) as error:
@@ -115,7 +117,7 @@ def _read_partial_output(attempt: Attempt, files: Outputs) -> Figures:
     parse = tool.parse if salvaging is None else salvaging.parse_partial
     try:
         built = options.build_options(tool.Options, attempt.run.options)
-        return Figures(storable.storable_metrics(parse(files, built)), [], [])
+        return Figures(storable_metrics(parse(files, built)), [], [])
     except ParseError:
         return Figures([], [], [])
     except Exception:
@@ -193,9 +195,7 @@ def _read_samples(files: Outputs) -> _SampledSeries:
         return _SampledSeries([], {SAMPLES: str(error)}, None)
     for kind, sampler in registry.all_samplers().items():
         try:
-            series += storable.storable_series(
-                (kind, item) for item in sampler.frames_to_series(frames)
-            )
+            series += storable_series((kind, item) for item in sampler.frames_to_series(frames))
         except ParseError as error:
             doubts[kind] = str(error)
     return _SampledSeries(series, doubts, frames[0].at if frames else None)
@@ -225,11 +225,11 @@ def read_imported(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) 
             continue
         try:
             if number == 0:
-                metrics += storable.storable_metrics(
+                metrics += storable_metrics(
                     _point_metrics(results[0], artifact, only[0] if only else {})
                 )
-                histograms += storable.storable_histograms(results[0].histograms)
-            series += storable.storable_series((kind, item) for item in results[0].series)
+                histograms += storable_histograms(results[0].histograms)
+            series += storable_series((kind, item) for item in results[0].series)
         except ParseError as error:
             errors.append(f"{artifact}: {error}")
     together, unread = _read_joined(files, readers)
@@ -253,9 +253,7 @@ def _read_joined(
         texts = {name: files[artifact].decode() for name, artifact in artifacts.items()}
         beside = b"" if result in artifacts.values() else files[result]
         try:
-            series += storable.storable_series(
-                (kind, item) for item in reader.join_series(texts, beside)
-            )
+            series += storable_series((kind, item) for item in reader.join_series(texts, beside))
         except ParseError as error:
             errors.append(f"{', '.join(list(artifacts.values())[:3])}: {error}")
     return series, errors
@@ -272,3 +270,84 @@ def _point_metrics(reading: ParsedResult, artifact: str, only: Mapping[str, str]
         for metric in reading.metrics
         if only.items() <= metric.labels.items()
     ]
+
+
+# characters, as runs.models has them
+NAME_MAX, DEVICE_MAX, LABEL_MAX = 100, 255, 1000
+NOTE_MAX = 8000
+# In base units no figure is beyond these, and what divides or squares two of them stays a number.
+LEAST, GREATEST = 1e-30, 1e30
+
+
+def storable_metrics(metrics: Iterable[Metric]) -> list[Metric]:
+    """Metrics with plain labels and notes, and without values that nothing can have.
+
+    Raises ParseError for a name too long, or one that comes twice.
+    """
+    clean = [
+        replace(
+            m, name=visible(m.name), labels=_clean_labels(m.labels), note=visible(m.note, NOTE_MAX)
+        )
+        for m in map(_possible_metric, metrics)
+    ]
+    for metric in clean:
+        _check_length(metric.name, NAME_MAX, "figure")
+    _check_unique(((metric.name, *sorted(metric.labels.items())) for metric in clean), "figure")
+    return clean
+
+
+def storable_histograms(histograms: Iterable[Histogram]) -> list[Histogram]:
+    """Histograms with plain labels, without those that counted nothing."""
+    clean = [
+        replace(histogram, name=visible(histogram.name), labels=_clean_labels(histogram.labels))
+        for histogram in histograms
+        if histogram.counts
+    ]
+    for histogram in clean:
+        _check_length(histogram.name, NAME_MAX, "histogram")
+    _check_unique(
+        ((histogram.name, *sorted(histogram.labels.items())) for histogram in clean), "histogram"
+    )
+    return clean
+
+
+def storable_series(named_series: Iterable[tuple[str, Series]]) -> list[tuple[str, Series]]:
+    """Cleaned pairs of sampler and series."""
+    clean = [
+        (kind, replace(series, device=visible(series.device), values=_finite_values(series.values)))
+        for kind, series in named_series
+    ]
+    for _, series in clean:
+        _check_length(series.device, DEVICE_MAX, "device")
+    _check_unique(((kind, series.device, series.metric) for kind, series in clean), "series")
+    return clean
+
+
+def _possible_metric(metric: Metric) -> Metric:
+    value = metric.value
+    if value is None or value == 0 or LEAST <= abs(value) <= GREATEST:
+        return metric
+    message = f"{value:g} {metric.unit.value} was printed, which nothing can have"
+    return replace(metric, value=None, note=f"{message}. {metric.note}".removesuffix(". "))
+
+
+def _finite_values(values: Sequence[float]) -> tuple[float, ...]:
+    """Replace values that no device has by NaN."""
+    if all(abs(value) <= GREATEST for value in values):
+        return tuple(values)
+    return tuple(value if abs(value) <= GREATEST else nan for value in values)
+
+
+def _clean_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    return {visible(name, LABEL_MAX): visible(value, LABEL_MAX) for name, value in labels.items()}
+
+
+def _check_length(name: str, most: int, what: str) -> None:
+    if len(name) > most:
+        raise ParseError(f"the name of a {what} is {len(name)} characters long: {name[:60]!r}")
+
+
+def _check_unique(keys: Iterable[Hashable], what: str) -> None:
+    key, times = next(iter(Counter(keys).most_common(1)), ("", 1))
+    if times > 1:
+        raise ParseError(f"the same {what} comes {times} times: {str(key)[:200]}")

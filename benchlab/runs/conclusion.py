@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of an attempt with its figures, from its artifacts: when it is over, and when it is read again."""
+"""The end of an attempt with its figures, stored as rows: when it is over, and when its artifacts are read again."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 from collections.abc import Sequence
 
 from django.db import transaction
@@ -14,11 +15,11 @@ from agents.drivers import registry
 from agents.jobs import job
 from benchlab.analysis.findings.over_time import clock_step
 from benchlab.analysis.formats import rate
-from benchlab.runs import artifact_figures, figure_rows, transitions
+from benchlab.runs import artifact_figures, strips, transitions
 from benchlab.runs.artifact_figures import Figures
-from benchlab.runs.artifact_reader import Outputs
-from benchlab.runs.artifact_writer import SAMPLES
-from benchlab.runs.models import Attempt
+from benchlab.runs.artifacts import SAMPLES, Outputs
+from benchlab.runs.attempt_meta import NOT_SAMPLED
+from benchlab.runs.models import Attempt, Histogram, Measurement, Series
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict
 from benchlab.workers import messages
@@ -57,12 +58,12 @@ def conclude_attempt(
 def end_attempt(attempt: Attempt, verdict: Verdict, figures: Figures | None = None) -> None:
     """End the attempt with its figures, if it has any: all of it is stored, or nothing. Raises Moved."""
     if figures is not None:
-        figure_rows.note_windows(attempt, figures)
+        note_windows(attempt, figures)
     transitions.move_attempt(
         attempt,
         AttemptPhase.DONE,
         verdict.text,
-        also=None if figures is None else lambda: figure_rows.store_figures(attempt, figures),
+        also=None if figures is None else lambda: store_figures(attempt, figures),
         outcome=verdict.outcome,
         reason=verdict.reason,
         reason_text=verdict.text,
@@ -150,7 +151,7 @@ def reparse_attempt(attempt: Attempt) -> str:
     if figures.errors:
         return "; ".join(figures.errors)
     with transaction.atomic():
-        figure_rows.replace_figures(attempt, figures)
+        replace_figures(attempt, figures)
         if unread:
             verdict = _io_errors(figures) or Verdict(Outcome.SUCCEEDED)
             attempt.outcome, attempt.reason = verdict.outcome, verdict.reason
@@ -163,7 +164,7 @@ def _reparse_partly(attempt: Attempt) -> str:
     figures = artifact_figures.read_figures(attempt, partly=True)
     if not figures.metrics and attempt.measurements.exists():
         return "none of its tool's output can be read any more"
-    figure_rows.replace_figures(attempt, figures)
+    replace_figures(attempt, figures)
     return ""
 
 
@@ -177,3 +178,92 @@ def _is_parser_failure(attempt: Attempt) -> bool:
     during = attempt.meta.get("during")
     # Otherwise the run measured two states.
     return through and (during is None or bool(during.get("end")))
+
+
+@transaction.atomic
+def replace_figures(attempt: Attempt, figures: Figures) -> None:
+    """Replace the stored figures; the artifacts are untouched.
+
+    Samples that can no longer be read keep their stored series.
+    """
+    samplers = registry.all_samplers() if SAMPLES in figures.doubts else figures.doubts
+    attempt.measurements.all().delete()
+    attempt.histograms.all().delete()
+    attempt.series.exclude(sampler__in=list(samplers)).delete()
+    attempt.strips.all().delete()
+    store_figures(attempt, figures)
+    note_windows(attempt, figures)
+    attempt.save(update_fields=["windows", "meta"])
+
+
+def note_windows(attempt: Attempt, figures: Figures) -> None:
+    """Copy windows and doubts of the figures to the attempt's row, which is not saved yet."""
+    attempt.windows = [dataclasses.asdict(window) for window in figures.windows]
+    attempt.meta.pop(NOT_SAMPLED, None)
+    if figures.doubts:
+        attempt.meta[NOT_SAMPLED] = dict(figures.doubts)
+
+
+def store_figures(attempt: Attempt, figures: Figures) -> None:
+    """Store the figures of an attempt that has none."""
+    store_all_figures([(attempt, figures)])
+
+
+def store_all_figures(figures_by_attempt: Sequence[tuple[Attempt, Figures]]) -> None:
+    """Store the figures of several attempts that have none."""
+    strips.copy_rows(
+        Measurement,
+        ("attempt", "name", "value", "unit", "labels", "note", "line", "output"),
+        [
+            (
+                attempt.pk,
+                m.name,
+                m.value,
+                str(m.unit),
+                json.dumps(dict(m.labels)),
+                m.note,
+                m.line,
+                m.output,
+            )
+            for attempt, figures in figures_by_attempt
+            for m in figures.metrics
+        ],
+    )
+    strips.copy_rows(
+        Histogram,
+        ("attempt", "name", "labels", "lows", "highs", "counts"),
+        [
+            (
+                attempt.pk,
+                histogram.name,
+                json.dumps(dict(histogram.labels)),
+                strips.array_literal(histogram.lows),
+                strips.array_literal(histogram.highs),
+                list(histogram.counts),
+            )
+            for attempt, figures in figures_by_attempt
+            for histogram in figures.histograms
+        ],
+    )
+    strips.copy_rows(
+        Series,
+        ("attempt", "sampler", "device", "metric", "unit", "times", "values"),
+        [
+            (
+                attempt.pk,
+                kind,
+                series.device,
+                series.metric,
+                str(series.unit),
+                strips.array_literal(series.times),
+                strips.array_literal(series.values),
+            )
+            for attempt, figures in figures_by_attempt
+            for kind, series in figures.series
+        ],
+    )
+    for attempt, figures in figures_by_attempt:
+        if figures.series:
+            strips.store_strips(
+                attempt, (strips.sampled_series(kind, series) for kind, series in figures.series)
+            )

@@ -79,9 +79,9 @@ LAYOUT_MOVES: dict[str, frozenset[str]] = {
     LayoutPhase.PROVISIONING: frozenset({LayoutPhase.READY, LayoutPhase.TEARING_DOWN}),
     LayoutPhase.READY: frozenset({LayoutPhase.TEARING_DOWN}),
     LayoutPhase.TEARING_DOWN: frozenset({LayoutPhase.DONE, LayoutPhase.STUCK}),
-    # Done: an owner released the host as it is (benchlab.engine.release).
+    # Done: an owner released the host as it is (benchlab.engine.host_cleanup).
     LayoutPhase.STUCK: frozenset({LayoutPhase.TEARING_DOWN, LayoutPhase.DONE}),
-    # What it left was seen later, and a person wants it gone (benchlab.engine.orphans).
+    # What it left was seen later, and a person wants it gone (benchlab.engine.host_cleanup).
     LayoutPhase.DONE: frozenset({LayoutPhase.TEARING_DOWN}),
 }
 

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of a topology: a name, and one block of fields per layer, made from its driver."""
+"""The form of a topology: a name, and one block of fields per layer and stage, made from its driver."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
 from django.http import QueryDict
 
-from agents.drivers import registry
-from agents.drivers.protocols import Layer
+from agents.contracts import Use
+from agents.drivers import protocols, registry
+from agents.drivers.protocols import Growable, Layer
 from agents.plans.chain import WORDS
-from benchlab.topologies.models import OnDegraded, Topology
+from benchlab.topologies import services
+from benchlab.topologies.models import MAX_DEVICES, OnDegraded, Topology
 from benchlab.topologies.stack_edits import parse_count
-from benchlab.topologies.stage_forms import DisksForm
 from benchlab.web.driver_forms import DriverForm
+from benchlab.web.texts import parse_row_id
 
 COMMON_ROLES = ("ssd", "hdd", "nvme")
 
@@ -149,3 +152,147 @@ def understood_entry(layer: LayerForms) -> dict[str, Any]:
         if (count := parse_count(form["count"].value()))
     ]
     return {"kind": layer.kind, "options": options, "devices": groups}
+
+
+class DisksForm(forms.Form):
+    """Form of the disks that one use of a layer takes; 0 when it has none of its own."""
+
+    role = forms.CharField(
+        max_length=32,
+        initial="ssd",
+        validators=[
+            RegexValidator(
+                rf"\A{services.ROLE.pattern}\Z",
+                "Use a short word such as ssd or hdd, in lower case.",
+            )
+        ],
+    )
+    count = forms.IntegerField(min_value=0, max_value=MAX_DEVICES)
+
+    def __init__(self, *args: Any, use: str, what: Use, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.use, self.what = use, what
+        self.fields["count"].initial = what.least
+        self.fields["role"].widget.attrs["list"] = "roles"
+        self.fields["role"].label = f"{use}: role of the disks"
+        self.fields["count"].label = f"{use}: how many"
+        self.fields["role"].help_text = what.purpose
+
+
+class DuringForm(forms.Form):
+    during = forms.BooleanField(
+        required=False,
+        label="Measure while it lasts too",
+        help_text="Each point once, until the kernel has finished; points that come too late are skipped.",
+    )
+
+
+class HasKind(Protocol):
+    kind: str
+
+
+class StageForms:
+    """One stage's forms: options of the growth, disks by use, and `during` where it takes time."""
+
+    def __init__(
+        self,
+        number: int,
+        layer: int,
+        driver: Growable[Any, Any],
+        kind: str,
+        data: Mapping[str, Any] | None = None,
+        entry: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.number, self.layer, self.driver = number, layer, driver
+        prefix = f"stage{number}"
+        entry = entry or {}
+        self.options = DriverForm(driver.Grow, data, prefix=prefix, initial=entry.get("options"))
+        groups = {group["use"]: group for group in entry.get("devices", ())}
+        self.disks = [
+            DisksForm(
+                data,
+                prefix=f"{prefix}-{use}",
+                use=use,
+                what=what,
+                initial=groups.get(use, {"count": 0 if groups or nth else 1}),
+            )
+            for nth, (use, what) in enumerate(driver.USES.items())
+        ]
+        self.during = DuringForm(data, prefix=prefix, initial={"during": entry.get("during")})
+        if registry.implements(kind, protocols.BackgroundWork) is None:
+            del self.during.fields["during"]
+
+    def is_valid(self) -> bool:
+        # Validate every form, even after one with errors, to show all errors at once.
+        results = [part.is_valid() for part in (self.options, self.during, *self.disks)]
+        return all(results)
+
+    def entry(self) -> dict[str, Any]:
+        groups = [
+            {"use": form.use, **form.cleaned_data}
+            for form in self.disks
+            if form.cleaned_data["count"]
+        ]
+        during = self.during.cleaned_data.get("during", False)
+        options = self.options.options_and_sweep()[0]
+        return {"layer": self.layer, "options": options, "devices": groups, "during": during}
+
+    def typed(self) -> dict[str, Any]:
+        """Entry as typed so far, right or wrong: for drawing the form again."""
+        groups = [
+            {"use": form.use, "role": form["role"].value(), "count": form["count"].value()}
+            for form in self.disks
+        ]
+        options = {name: self.options[name].value() for name in self.options.fields}
+        during = bool(self.during.fields and self.during["during"].value())
+        return {"layer": self.layer, "options": options, "devices": groups, "during": during}
+
+
+def from_entries(
+    stages: Sequence[Mapping[str, Any]], layers: Sequence[HasKind]
+) -> list[StageForms]:
+    """Forms for stored or typed stages; a stage whose layer cannot grow is left out."""
+    return [
+        StageForms(number, entry["layer"], driver, layers[entry["layer"] - 1].kind, entry=entry)
+        for number, entry in enumerate(stages)
+        if (driver := _growable_driver(entry["layer"], layers))
+    ]
+
+
+def stages_from_post(post: QueryDict, layers: Sequence[HasKind]) -> list[StageForms]:
+    """Forms for the stages of a submitted form; a stage whose layer is missing or cannot grow is left out."""
+    numbers = [parse_row_id(word) or 0 for word in post.getlist("stage_layer")]
+    return [
+        StageForms(number, layer, driver, layers[layer - 1].kind, data=post)
+        for number, layer in enumerate(numbers)
+        if (driver := _growable_driver(layer, layers))
+    ]
+
+
+def _growable_driver(layer: int, layers: Sequence[HasKind]) -> Growable[Any, Any] | None:
+    return (
+        registry.implements(layers[layer - 1].kind, protocols.Growable)
+        if 1 <= layer <= len(layers)
+        else None
+    )
+
+
+def move_stages(
+    stages: Sequence[dict[str, Any]], order: Sequence[int | None]
+) -> list[dict[str, Any]]:
+    """The stages when the layers lie in this order of their places before (from 0): each goes with its layer."""
+    places = {was: now for now, was in enumerate(order, start=1) if was is not None}
+    return [
+        stage | {"layer": places[stage["layer"] - 1]}
+        for stage in stages
+        if stage["layer"] - 1 in places
+    ]
+
+
+def growable(layers: Sequence[HasKind]) -> list[tuple[int, str]]:
+    """Pairs (number from 0, label) of the layers that can grow."""
+    return [
+        (number, driver.LABEL)
+        for number, layer in enumerate(layers)
+        if (driver := registry.implements(layer.kind, protocols.Growable))
+    ]

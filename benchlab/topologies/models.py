@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A topology: a named stack of layers, bottom up, in terms of roles, and how it grows while it stands."""
+"""A topology: a named stack of layers, bottom up, in terms of roles, how it grows while it stands, and its disks."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -58,3 +61,21 @@ class Topology(SoftDeletable):
 
     def __str__(self) -> str:
         return self.name
+
+
+# of one use
+MAX_DEVICES = 256
+
+
+def required_disks(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Role -> how many disks these layers, or stages, take."""
+    counts: dict[str, int] = {}
+    for group in (group for entry in entries for group in entry.get("devices", ())):
+        counts[group["role"]] = counts.get(group["role"], 0) + group["count"]
+    return counts
+
+
+def missing_disks(wants: Mapping[str, int], spares: Mapping[str, int]) -> dict[str, int]:
+    """Role -> how many spare disks are missing on a host that has `spares` of each role; {} where none is."""
+    short = {role: n - spares.get(role, 0) for role, n in wants.items()}
+    return {role: n for role, n in short.items() if n > 0}

@@ -17,8 +17,7 @@ from agents.drivers import protocols, registry
 from agents.drivers.protocols import Layer
 from agents.plans.chain import check_chain, check_stages, specs, stage_specs
 from benchlab.team.models import Team
-from benchlab.topologies.disk_counts import MAX_DEVICES
-from benchlab.topologies.models import OnDegraded, Topology
+from benchlab.topologies.models import MAX_DEVICES, OnDegraded, Topology
 
 Person = AbstractBaseUser | AnonymousUser
 Stack = Sequence[Mapping[str, Any]]

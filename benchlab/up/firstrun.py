@@ -19,8 +19,8 @@ from benchlab.campaigns import services as campaigns
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine import commands
 from benchlab.engine.checks import previews
-from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts import credentials, registration
+from benchlab.engine.new_runs import create_campaign
+from benchlab.hosts import registration
 from benchlab.hosts.models import Credential, Host
 from benchlab.installation import command
 from benchlab.team.models import Team
@@ -74,7 +74,7 @@ def register_this_machine(state: State, team: Team) -> Host:
 
 def credential(team: Team) -> Credential:
     name = "this machine"
-    return team.credentials.filter(name=name).first() or credentials.make_credential(team, name)
+    return team.credentials.filter(name=name).first() or registration.make_credential(team, name)
 
 
 def nothing_was_done_yet(team: Team) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from django.contrib.auth.models import User
 
 from agents.ssh.keys import check_private_key
-from benchlab.hosts import credentials, discovery, errors, registration, spare_disks
+from benchlab.hosts import discovery, models, registration, spare_disks
 from benchlab.hosts.models import Credential, Device, Host
 from benchlab.installation import command
 from benchlab.practice import UmlHost, boot_practice_host
@@ -52,7 +52,7 @@ def stop(machine: UmlHost) -> str:
     """
     held = Host.objects.filter(name=machine.name, notes=NOTES, layouts__phase__in=HOLDING)
     if host := held.first():
-        raise errors.HostsError(
+        raise models.HostsError(
             f"A campaign is at work on {host.name}: cancel it or let it end, then stop the host."
         )
     if not machine.exists:
@@ -91,7 +91,7 @@ def register(machine: UmlHost, team: Team) -> Host:
             team, machine.name, LOOPBACK, key, port=machine.port, user="root", notes=NOTES
         )
     elif host.notes != NOTES:
-        raise errors.HostsError(
+        raise models.HostsError(
             f"{machine.name} is another host of yours; name this one with --name."
         )
     # The machine is our own child and its key is read over its own network, so nobody need confirm it.
@@ -108,7 +108,9 @@ def credential(machine: UmlHost, team: Team) -> Credential:
     for row in team.credentials.filter(uploaded=True):
         if row.public_key.split()[:2] == public:
             return row
-    return credentials.upload_credential(team, credentials.free_key_name(team, "practice"), private)
+    return registration.upload_credential(
+        team, registration.free_key_name(team, "practice"), private
+    )
 
 
 def host_key(machine: UmlHost) -> str:

@@ -20,7 +20,7 @@ from agents.plans import chain, stack
 from agents.plans.chain import LayerSpec, StageSpec
 from agents.safety.guard import only_looks, refusals
 from agents.steps import scripts
-from benchlab.topologies.presets import PRESETS
+from benchlab.topologies.host_shapes import PRESETS
 from tests.agents import made_up, stacks_of_layers
 from tests.agents.machine import Machine, Refused
 from tests.agents.made_up import LAYOUT

@@ -9,7 +9,7 @@ from agents.ssh import keys, shell
 from benchlab import vault
 from benchlab.audit.chain import add_entry
 from benchlab.campaigns.models import Workload
-from benchlab.hosts import credentials, registration
+from benchlab.hosts import registration
 from benchlab.hosts.models import Credential, Host
 from benchlab.runs.models import Layout
 from benchlab.team.models import Membership
@@ -51,7 +51,7 @@ def test_what_is_no_private_key_is_refused(api, team, text, says):
 
 
 def test_a_key_is_deleted_unless_hosts_use_it(api, ours, theirs):
-    free = credentials.make_credential(ours.team, "free")
+    free = registration.make_credential(ours.team, "free")
     assert api.delete(f"/api/credentials/{free.pk}/").status_code == 204
     assert not Credential.objects.filter(pk=free.pk).exists()
     said = is_problem(api.delete(f"/api/credentials/{ours.credential.pk}/"), 409)
@@ -104,7 +104,7 @@ def test_a_host_is_removed_unless_results_need_it(api, ours, spare_host, theirs)
 
 
 def test_a_changed_key_is_turned_down_or_confirmed(api, ours, spare_host):
-    old, new = (credentials.make_credential(ours.team, name).public_key for name in ("old", "new"))
+    old, new = (registration.make_credential(ours.team, name).public_key for name in ("old", "new"))
     doubt = {"host_key": old, "offered_key": new, "trouble": "host_key_changed"}
     url = f"/api/hosts/{spare_host.pk}"
     Host.objects.filter(pk=spare_host.pk).update(**doubt)

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
-from benchlab.hosts import credentials, ssh_access
+from benchlab.hosts import registration, ssh_access
 from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Layout
 from benchlab.topologies.models import Topology
@@ -283,7 +283,7 @@ def test_a_disk_is_rated_and_nothing_else_of_it_is_changed(api, other_api, ours)
 def test_confirming_wants_the_offered_key(api, ours):
     path = f"/api/hosts/{ours.host.pk}/confirm-key/"
     is_problem(api.post(path, {"fingerprint": "SHA256:x"}), 409)
-    ours.host.offered_key = credentials.make_credential(ours.team, "any").public_key
+    ours.host.offered_key = registration.make_credential(ours.team, "any").public_key
     ours.host.save()
     seen = ssh_access.fingerprints(ours.host)[1]
     is_problem(api.post(path, {"fingerprint": "SHA256:x"}), 409)

@@ -98,10 +98,10 @@ def services(directory: Path) -> Iterator[tuple[str, psutil.Process]]:
 @contextmanager
 def silent_host(owner: Any) -> Iterator[int]:
     """A host that takes connections and never says a word; its id."""
-    from benchlab.hosts import credentials, registration
+    from benchlab.hosts import registration
 
     team = owner.teams.get()
-    key = credentials.make_credential(team, "silent")
+    key = registration.make_credential(team, "silent")
     with socket.create_server(("127.0.0.1", 0), backlog=100) as server:
         host = registration.add_host(team, "silent", "127.0.0.1", key, port=server.getsockname()[1])
         registration.change_host(host, host_key=" ".join(key.public_key.split()[:2]))
@@ -111,7 +111,7 @@ def silent_host(owner: Any) -> Iterator[int]:
 def make_campaign(owner: Any, host: Any, directory: Path, seconds: float) -> Any:
     """Of runs enough for so many seconds, and some more."""
     from benchlab.campaigns.models import Workload
-    from benchlab.engine.new_campaign import create_campaign
+    from benchlab.engine.new_runs import create_campaign
     from benchlab.topologies.models import Topology
 
     team, scratch = owner.teams.get(), directory / "scratch"

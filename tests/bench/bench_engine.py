@@ -70,15 +70,15 @@ def make_campaign(rig: UmlHost):
     from django.contrib.auth.models import User
 
     from benchlab.campaigns.models import Workload
-    from benchlab.engine.new_campaign import create_campaign
-    from benchlab.hosts import credentials, discovery, registration, spare_disks, ssh_access
+    from benchlab.engine.new_runs import create_campaign
+    from benchlab.hosts import discovery, registration, spare_disks, ssh_access
     from benchlab.hosts.models import Device
     from benchlab.team.services import join_first_team
     from benchlab.topologies.models import Topology
 
     user = User.objects.create_user(f"bench-{rig.port}")
     team = join_first_team(user)
-    key = credentials.upload_credential(team, f"bench {rig.port}", rig.key_path.read_text())
+    key = registration.upload_credential(team, f"bench {rig.port}", rig.key_path.read_text())
     host = registration.add_host(team, f"bench {rig.port}", "127.0.0.1", key, port=rig.port)
     ssh_access.offer_key(host)
     ssh_access.confirm_key(host, ssh_access.fingerprints(host)[1])

@@ -82,12 +82,12 @@ class Lab:
     """A team with a key, and hosts that are machines of the farm."""
 
     def __init__(self) -> None:
-        from benchlab.hosts import credentials
+        from benchlab.hosts import registration
         from tests.bench import lab_data
 
         self.user = lab_data.person(f"hosts {time.time()}")
         self.team = self.user.teams.get()
-        self.key = credentials.make_credential(self.team, "hosts")
+        self.key = registration.make_credential(self.team, "hosts")
 
     def host(self, number: int, farm: Any) -> Any:
         """Read, with its first spare disk."""
@@ -105,7 +105,7 @@ class Lab:
 
     def campaign(self, rows: Sequence[Any], runs: int, seconds: int) -> Any:
         from benchlab.campaigns.models import Workload
-        from benchlab.engine.new_campaign import create_campaign
+        from benchlab.engine.new_runs import create_campaign
         from benchlab.topologies.models import Topology
 
         name = f"{len(rows)} hosts, {time.time()}"

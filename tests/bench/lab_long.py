@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from agents.contracts import Series, Unit
-from benchlab.runs import artifact_figures, attempt_meta, figure_rows
+from benchlab.runs import artifact_figures, attempt_meta, conclusion
 from benchlab.runs.models import Attempt
 from tests.bench import lab_data
 
@@ -42,7 +42,7 @@ def run(user: User, disks: int, seconds: int) -> Attempt:
         for name in (*names, "dm-0")
         for metric, unit in METRICS.items()
     ]
-    figure_rows.store_figures(attempt, artifact_figures.Figures([], series, []))
+    conclusion.store_figures(attempt, artifact_figures.Figures([], series, []))
     return attempt
 
 

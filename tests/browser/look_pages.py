@@ -19,7 +19,7 @@ from django.urls import reverse
 from playwright.sync_api import expect
 
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device, Host
 from benchlab.imports import reference_library

@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from benchlab.campaigns.models import Workload
 from benchlab.dynamo.models import Binary, DynamoLogin, Reported
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts.models import Host
-from benchlab.runs import artifact_figures, artifact_writer, figure_rows
+from benchlab.runs import artifact_figures, artifacts, conclusion
 from benchlab.runs.models import Attempt
 from benchlab.team.models import Membership
 from benchlab.topologies.models import Topology
@@ -55,8 +55,8 @@ def run(user, team, monkeypatch):
         repeats=1, order="as_written",
     )  # fmt: skip
     attempt = Attempt.objects.get(run__campaign=campaign)
-    artifact_writer.store_artifacts(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
-    figure_rows.replace_figures(attempt, artifact_figures.read_figures(attempt))
+    artifacts.store_artifacts(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
+    conclusion.replace_figures(attempt, artifact_figures.read_figures(attempt))
     Attempt.objects.filter(pk=attempt.pk).update(phase="done", outcome="succeeded")
     return attempt.run
 

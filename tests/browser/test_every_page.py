@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from agents.plans import applied_part
 from benchlab.campaigns.models import Campaign
-from benchlab.hosts import credentials, discovery, package_installs
+from benchlab.hosts import discovery, package_installs, registration
 from benchlab.imports import drafts, reference_library
 from benchlab.imports.reference_library import articles
 from benchlab.pages import documents as documents
@@ -129,7 +129,7 @@ def lab(rows, at_work, team, user) -> SimpleNamespace:  # noqa: F811
 def left(team, rows) -> Layout:  # noqa: F811
     """A layout of which something is still on its host, which lacks packages as well."""
     host = rows.host
-    host.credential = credentials.make_credential(team, "lab")
+    host.credential = registration.make_credential(team, "lab")
     host.host_key = credential_key(host)
     host.seen_at = timezone.now()
     host.save()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchlab.runs import artifact_writer, conclusion
+from benchlab.runs import artifacts, conclusion
 from benchlab.runs.models import Attempt, Measurement
 from tests.browser.axe import violations
 from tests.browser.test_charts import becomes, drawn, log_in
@@ -27,7 +27,7 @@ def attempt(team, user) -> Attempt:
     found.run.options = {}
     found.run.save()
     found.artifacts.all().delete()
-    artifact_writer.store_artifacts(found, {"fio.json": NOISY.read_bytes()})
+    artifacts.store_artifacts(found, {"fio.json": NOISY.read_bytes()})
     assert conclusion.reparse_attempt(found) == ""
     made.sampled(found)
     made.with_percentiles(found, directions=("read", "write"))

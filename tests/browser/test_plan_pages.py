@@ -16,7 +16,7 @@ from agents.facts.model import HostFacts
 from agents.plans import applied_part
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.engine.checks import planning
-from benchlab.hosts import credentials, discovery, registration
+from benchlab.hosts import discovery, registration
 from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.team.models import Membership
@@ -52,7 +52,7 @@ def person(team, settings, chromium, served) -> Iterator[Person]:
 @pytest.fixture
 def lab(team) -> Host:
     host = registration.add_host(
-        team, "lab1", "192.0.2.1", credentials.make_credential(team, "lab")
+        team, "lab1", "192.0.2.1", registration.make_credential(team, "lab")
     )
     host.host_key = credential_key(host)
     host.save()

@@ -11,7 +11,7 @@ from django.utils import timezone
 from agents.contracts import Job, Need, OptionsError, Use
 from agents.drivers import registry
 from benchlab.campaigns.services import create_workload
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts.models import Credential, Device, Host
 from benchlab.topologies.models import Topology
 from benchlab.workers import messages

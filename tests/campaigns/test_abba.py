@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchlab.analysis.designs import Order
+from benchlab.campaigns.estimates import order_design
 from benchlab.campaigns.matrix import (
     ABBA,
     AS_WRITTEN,
@@ -24,7 +25,6 @@ from benchlab.campaigns.matrix import (
     run_cells,
     visits_of_order,
 )
-from benchlab.campaigns.ordering import order_design
 from benchlab.topologies.moments import Moment
 from tests.campaigns.test_matrix import ids, key, seeds, workloads
 

@@ -8,11 +8,11 @@ from django.utils import timezone
 
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.engine import added_repeats, commands
-from benchlab.engine.actions import begin_teardown
+from benchlab.engine import commands, new_runs
+from benchlab.engine.access import begin_teardown
 from benchlab.engine.decisions import BeginTeardown
 from benchlab.engine.load_state import load_rows as load_rows
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.runs import repeat_offers, transitions
 from benchlab.runs.models import Attempt
 from benchlab.runs.repeat_offers import RepeatGoal
@@ -50,7 +50,7 @@ def added(campaign: Campaign) -> list[Run]:
 
 def test_of_a_campaign_that_is_over_each_set_up_gets_a_further_visit_in_the_reverse_order(pair):
     like = [run.pk for run in pair.runs.filter(repeat=1, point__in=[{"depth": 1}, {"depth": 4}])]
-    assert added_repeats.add_repeats(pair, like, 2) == 8
+    assert new_runs.add_repeats(pair, like, 2) == 8
     drafts = list(pair.layouts.filter(phase=LayoutPhase.DRAFT).order_by("position"))
     assert [(row.topology.name, row.visit, row.position) for row in drafts] == [
         ("Z other", 2, 2), ("Directory", 2, 3),
@@ -73,7 +73,7 @@ def test_of_a_campaign_that_is_over_each_set_up_gets_a_further_visit_in_the_reve
 
 
 def test_nothing_runs_before_its_plan_is_agreed_to(pair):
-    added_repeats.add_repeats(pair, [pair.runs.first().pk], 1)
+    new_runs.add_repeats(pair, [pair.runs.first().pk], 1)
     [draft] = pair.layouts.filter(phase=LayoutPhase.DRAFT)
     assert (draft.plan, draft.confirmed_fingerprint) == (None, "")
     with pytest.raises(commands.CommandError, match="not planned yet"):
@@ -84,7 +84,7 @@ def test_blocks_are_shuffled_as_the_campaign_is(pair):
     pair.order = "random_blocks"
     pair.save()
     like = [run.pk for run in pair.runs.filter(repeat=1, topology__name="Directory")]
-    added_repeats.add_repeats(pair, like, 8)
+    new_runs.add_repeats(pair, like, 8)
     blocks: dict[int, list[int]] = {}
     for run in added(pair):
         blocks.setdefault(run.repeat, []).append(run.point["depth"])
@@ -96,7 +96,7 @@ def test_blocks_are_shuffled_as_the_campaign_is(pair):
 @pytest.mark.parametrize("phase", [LayoutPhase.DRAFT, LayoutPhase.WAITING, LayoutPhase.READY])
 def test_a_layout_that_still_takes_runs_gets_them_in_place(campaign, phase):
     campaign.layouts.update(phase=phase)
-    added_repeats.add_repeats(campaign, [campaign.runs.first().pk], 1)
+    new_runs.add_repeats(campaign, [campaign.runs.first().pk], 1)
     [layout] = campaign.layouts.all()
     [run] = added(campaign)
     assert (run.attempts.get().layout, run.visit, run.position) == (layout, 1, 6)
@@ -105,21 +105,21 @@ def test_a_layout_that_still_takes_runs_gets_them_in_place(campaign, phase):
 @pytest.mark.parametrize("phase", [LayoutPhase.TEARING_DOWN, LayoutPhase.STUCK, LayoutPhase.DONE])
 def test_one_that_takes_none_any_more_is_built_once_more(campaign, phase):
     campaign.layouts.update(phase=phase, outcome=Outcome.SUCCEEDED)
-    added_repeats.add_repeats(campaign, [campaign.runs.first().pk], 1)
+    new_runs.add_repeats(campaign, [campaign.runs.first().pk], 1)
     [run] = added(campaign)
     assert (run.attempts.get().layout.phase, run.visit) == (LayoutPhase.DRAFT, 2)
 
 
 def test_a_layout_that_grows_is_not_gone_back_to(campaign):
     campaign.layouts.update(phase=LayoutPhase.READY, stages=[{"devices": []}])
-    added_repeats.add_repeats(campaign, [campaign.runs.first().pk], 1)
+    new_runs.add_repeats(campaign, [campaign.runs.first().pk], 1)
     assert added(campaign)[0].visit == 2
 
 
 def test_what_the_kernel_does_meanwhile_is_measured_once_a_build(campaign):
     campaign.runs.update(stage="resync")
     over(campaign)
-    added_repeats.add_repeats(campaign, [campaign.runs.first().pk], 3)
+    new_runs.add_repeats(campaign, [campaign.runs.first().pk], 3)
     assert [(run.stage, run.repeat) for run in added(campaign)] == [("resync", 3)]
 
 
@@ -131,7 +131,7 @@ def test_a_layout_does_not_go_down_while_it_has_runs_that_came_meanwhile(campaig
     )
     [layout] = campaign.layouts.all()
     decided_on = load_rows(layout.pk)
-    added_repeats.add_repeats(campaign, [campaign.runs.first().pk], 1)
+    new_runs.add_repeats(campaign, [campaign.runs.first().pk], 1)
     with pytest.raises(transitions.Moved):
         begin_teardown(decided_on, BeginTeardown(Outcome.SUCCEEDED))
     layout.refresh_from_db()
@@ -140,35 +140,35 @@ def test_a_layout_does_not_go_down_while_it_has_runs_that_came_meanwhile(campaig
 
 def test_the_same_wish_twice_adds_once(pair):
     like = [pair.runs.first().pk]
-    added_repeats.add_repeats(pair, like, 2, after=2)
+    new_runs.add_repeats(pair, like, 2, after=2)
     with pytest.raises(commands.CommandError, match="added in the meantime"):
-        added_repeats.add_repeats(pair, like, 2, after=2)
+        new_runs.add_repeats(pair, like, 2, after=2)
     assert pair.runs.filter(repeat__gt=2).count() == 2
 
 
 @pytest.mark.parametrize(("repeats", "says"), [(0, "1 to 30"), (31, "1 to 30")])
 def test_as_many_as_are_in_reason(pair, repeats, says):
     with pytest.raises(commands.CommandError, match=says):
-        added_repeats.add_repeats(pair, [pair.runs.first().pk], repeats)
+        new_runs.add_repeats(pair, [pair.runs.first().pk], repeats)
 
 
 def test_runs_of_another_campaign_are_refused(pair, campaign):
     with pytest.raises(commands.CommandError, match="not of this campaign"):
-        added_repeats.add_repeats(pair, [campaign.runs.first().pk, pair.runs.first().pk], 1)
+        new_runs.add_repeats(pair, [campaign.runs.first().pk, pair.runs.first().pk], 1)
     with pytest.raises(commands.CommandError, match="No run"):
-        added_repeats.add_repeats(pair, [], 1)
+        new_runs.add_repeats(pair, [], 1)
 
 
 def test_what_was_measured_elsewhere_gets_none(pair):
     pair.source = "imported"
     pair.save()
     with pytest.raises(commands.CommandError, match="elsewhere"):
-        added_repeats.add_repeats(pair, [pair.runs.first().pk], 1)
+        new_runs.add_repeats(pair, [pair.runs.first().pk], 1)
 
 
 def test_a_cancelled_campaign_goes_on_with_them_alone(pair):
     Campaign.objects.filter(pk=pair.pk).update(cancelled_at=timezone.now())
-    added_repeats.add_repeats(pair, [pair.runs.first().pk], 1)
+    new_runs.add_repeats(pair, [pair.runs.first().pk], 1)
     pair.refresh_from_db()
     assert pair.cancelled_at is None
 
@@ -185,7 +185,7 @@ def test_an_offer_says_how_many_runs_and_how_long(pair, django_assert_num_querie
 
 def test_what_is_queued_is_not_offered_again(pair):
     runs = [run.pk for run in pair.runs.filter(repeat=1)]
-    added_repeats.add_repeats(pair, runs, 3)
+    new_runs.add_repeats(pair, runs, 3)
     assert repeat_offers.repeat_offers(pair, [RepeatGoal(runs, 5)]) == [None]
     [more] = repeat_offers.repeat_offers(pair, [RepeatGoal(runs, 6)])
     # The drafts are built anyway
@@ -226,7 +226,7 @@ def test_the_button(web, pair):
 
 
 def test_the_plan_says_what_is_built_once_more(web, pair):
-    added_repeats.add_repeats(pair, [run.pk for run in pair.runs.filter(repeat=1)], 2)
+    new_runs.add_repeats(pair, [run.pk for run in pair.runs.filter(repeat=1)], 2)
     page = web.get(reverse("campaign-detail", args=[pair.pk])).content.decode()
     assert "Built once more, for added repeats" in page
     assert "ABBA: each layout is built" not in page

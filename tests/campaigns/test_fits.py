@@ -6,9 +6,10 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from agents.drivers import registry
-from benchlab.campaigns.estimate import estimate
+from benchlab.campaigns.estimates import estimate
 from benchlab.campaigns.models import Workload
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.campaigns.services import Selection
+from benchlab.engine.new_runs import create_campaign
 from tests.campaigns.conftest import make_spare
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +41,13 @@ def test_a_tebibyte_on_two_gibibytes_is_refused_with_numbers(team, user, host, r
 def test_the_wizard_tells_of_reads_that_measure_nothing(team, host, raw, directory):
     make_spare(host)
     load = fio(team, rw="randread", size=GIB // 2)
-    told = [w for w in estimate([host], [raw], [load], 3).warnings if "nothing was written" in w]
+    told = [
+        w
+        for w in estimate(Selection([host], [raw], [load], 3)).warnings
+        if "nothing was written" in w
+    ]
     assert len(told) == 1 and "Raw SSD" in told[0]
     load.options = {"rw": "randwrite", "size": GIB // 2}
-    assert "nothing was written" not in " ".join(estimate([host], [raw], [load], 3).warnings)
+    assert "nothing was written" not in " ".join(
+        estimate(Selection([host], [raw], [load], 3)).warnings
+    )

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from benchlab.engine import commands
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.runs.states import LayoutPhase, Outcome
 from tests.campaigns.test_views import planned
 

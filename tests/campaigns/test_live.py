@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from benchlab.pages.campaigns import live
 from benchlab.runs import events
-from benchlab.runs.change_feed import ChangeListener
+from benchlab.runs.events import ChangeListener
 from benchlab.web.connections import Streams
 
 

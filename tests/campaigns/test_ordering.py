@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents.drivers import protocols, registry
-from benchlab.campaigns.estimate import estimate
+from benchlab.campaigns.estimates import advise_order, campaign_design, estimate
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.ordering import advise_order, campaign_design
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.campaigns.services import Selection
+from benchlab.engine.new_runs import create_campaign
 from benchlab.runs.models import Attempt, Layout
 from benchlab.topologies.models import Topology
 from tests.campaigns.conftest import LAYERS, RAW, make_host, make_spare, toy_layer
@@ -70,25 +70,25 @@ def built_before(team, host, topology, seconds: float, waited: float = 0.0, **fi
 
 
 def test_layouts_on_the_same_disks_take_turns_where_building_is_cheap(host, pair, long):
-    found = advise_order([host], pair, [long], 4)
+    found = advise_order(Selection([host], pair, [long], 4))
     assert found.order == "abba" and "take turns on the same disks (A B B A)" in found.says
 
 
 def test_not_where_building_costs_a_third_of_the_measuring(host, pair, workload):
     """3 points of 10 s, 4 repeats, 2 layouts: 240 s; twice 20 s each are 80 s, a third."""
-    found = advise_order([host], pair, [workload], 4)
+    found = advise_order(Selection([host], pair, [workload], 4))
     assert found.order == "random_blocks"
     assert found.says.startswith("Built one after the other: building each layout twice would cost")
     assert "larger error" in found.says
-    assert advise_order([host], pair, [workload], 5).order == "abba"
+    assert advise_order(Selection([host], pair, [workload], 5)).order == "abba"
 
 
 def test_how_long_it_took_before_counts_more_than_an_estimate(team, host, pair, long):
     built_before(team, host, pair[0], 500.0)
-    assert advise_order([host], pair, [long], 4).order == "random_blocks"
+    assert advise_order(Selection([host], pair, [long], 4)).order == "random_blocks"
     for _ in range(3):  # the middle of the newest counts
         built_before(team, host, pair[0], 30.0)
-    assert advise_order([host], pair, [long], 4).order == "abba"
+    assert advise_order(Selection([host], pair, [long], 4)).order == "abba"
 
 
 @pytest.mark.parametrize(
@@ -96,25 +96,25 @@ def test_how_long_it_took_before_counts_more_than_an_estimate(team, host, pair, 
 )
 def test_what_is_no_example_of_building_is_left_out(team, host, pair, long, fields):
     built_before(team, host, pair[0], 5000.0, **fields)
-    assert advise_order([host], pair, [long], 4).order == "abba"
+    assert advise_order(Selection([host], pair, [long], 4)).order == "abba"
 
 
 def test_each_layout_alone_has_nothing_to_take_turns_with(host, pair, long, directory):
     alone = "none is compared with another on the same disks"
-    assert alone in advise_order([host], pair[:1], [long], 4).says
-    assert alone in advise_order([host], [pair[0], directory], [long], 4).says
-    assert alone in advise_order([make_host(host.team, "bare")], pair, [long], 4).says
+    assert alone in advise_order(Selection([host], pair[:1], [long], 4)).says
+    assert alone in advise_order(Selection([host], [pair[0], directory], [long], 4)).says
+    assert alone in advise_order(Selection([make_host(host.team, "bare")], pair, [long], 4)).says
 
 
 def test_other_disks_are_not_the_same_disks(team, host, pair, long):
     make_spare(host, "sdc", role="hdd")
     other = [{**RAW[0], "devices": [{"use": "data", "role": "hdd", "count": 1}]}]
     hdd = Topology.objects.create(team=team, name="HDD", stack=other)
-    assert advise_order([host], [pair[0], hdd], [long], 4).order == "random_blocks"
+    assert advise_order(Selection([host], [pair[0], hdd], [long], 4)).order == "random_blocks"
 
 
 def test_one_repeat_cannot_be_divided(host, pair, long):
-    says = advise_order([host], pair, [long], 1).says
+    says = advise_order(Selection([host], pair, [long], 1)).says
     assert "1 repeat cannot be divided over 2 visits" in says
 
 
@@ -123,7 +123,7 @@ def test_a_persons_part_is_not_asked_for_twice(team, host, pair, long, monkeypat
     by_hand = [*RAW, {"kind": "manual", "options": {}, "devices": []}]
     Topology.objects.filter(pk=pair[0].pk).update(stack=by_hand)
     pair[0].refresh_from_db()
-    assert "would have to be done twice" in advise_order([host], pair, [long], 4).says
+    assert "would have to be done twice" in advise_order(Selection([host], pair, [long], 4)).says
 
 
 def test_a_resync_of_unknown_length_is_not_waited_for_twice(team, host, pair, long, monkeypatch):
@@ -131,14 +131,17 @@ def test_a_resync_of_unknown_length_is_not_waited_for_twice(team, host, pair, lo
     implements = lambda kind, protocol: (kind == "raw" and protocol is resync) or None  # noqa: E731
     monkeypatch.setattr(registry, "implements", implements)
     monkeypatch.setattr(registry, "starts_resync", lambda kind, options: kind == "raw")
-    assert "the duration of the initial resync" in advise_order([host], pair, [long], 4).says
+    assert (
+        "the duration of the initial resync"
+        in advise_order(Selection([host], pair, [long], 4)).says
+    )
     for topology in pair:
         built_before(team, host, topology, 20.0, waited=30.0)
-    assert advise_order([host], pair, [long], 4).order == "abba"
+    assert advise_order(Selection([host], pair, [long], 4)).order == "abba"
     for topology in pair:
         for _ in range(2):
             built_before(team, host, topology, 20.0, waited=3000.0)
-    assert advise_order([host], pair, [long], 4).order == "random_blocks"
+    assert advise_order(Selection([host], pair, [long], 4)).order == "random_blocks"
 
 
 def test_the_wizard_takes_what_is_recommended(web, host, pair, long):
@@ -183,23 +186,29 @@ def test_visits_that_repeats_cannot_be_divided_over_are_said(htmx, web, host, pa
 
 
 def test_the_estimate_of_abba(host, pair, long):
-    found = estimate([host], pair, [long], 4, "abba")
+    found = estimate(Selection([host], pair, [long], 4), "abba")
     assert (found.layouts, found.visits, found.runs) == (4, 2, 24)
     assert (found.building, found.again, found.seconds) == (80.0, 40.0, 2480.0)
     assert found.design == "built in turns"
-    once = estimate([host], pair, [long], 4)
+    once = estimate(Selection([host], pair, [long], 4))
     assert (once.building, once.again, once.seconds) == (40.0, 0.0, 2440.0)
     assert once.design == "built one after the other"
 
 
 def test_an_estimate_says_where_a_drift_does_not_cancel(host, pair, long):
-    assert not any("drift" in said for said in estimate([host], pair, [long], 4, "abba").warnings)
-    [odd] = [one for one in estimate([host], pair, [long], 5, "abba").warnings if "drift" in one]
+    assert not any(
+        "drift" in said for said in estimate(Selection([host], pair, [long], 4), "abba").warnings
+    )
+    [odd] = [
+        one
+        for one in estimate(Selection([host], pair, [long], 5), "abba").warnings
+        if "drift" in one
+    ]
     assert odd == (
         "The visits measure 3, 2 repeats: a steady drift cancels wholly only where each measures as many; "
         "use a multiple of 2."
     )
-    three = estimate([host], pair, [long], 6, "abba", 3).warnings
+    three = estimate(Selection([host], pair, [long], 6), "abba", 3).warnings
     assert "A steady drift cancels wholly only in an even number of visits." in three
 
 

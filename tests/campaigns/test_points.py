@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchlab.campaigns import points
+from benchlab.campaigns import matrix
 
 
 @pytest.mark.parametrize(
@@ -22,14 +22,14 @@ from benchlab.campaigns import points
     ],
 )
 def test_a_value_in_words(name, given, said):
-    assert points.format_value(name, given) == said
+    assert matrix.format_value(name, given) == said
 
 
 def test_a_point_in_words():
     assert (
-        points.describe_point({"iodepth": 4, "block_size": 8192}) == "iodepth 4, block size 8 KiB"
+        matrix.describe_point({"iodepth": 4, "block_size": 8192}) == "iodepth 4, block size 8 KiB"
     )
-    assert points.describe_point({}) == ""
+    assert matrix.describe_point({}) == ""
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_a_point_in_words():
 )
 def test_natural_order(ordered):
     shuffled = sorted(ordered, key=str, reverse=True)
-    assert sorted(shuffled, key=points.point_rank) == ordered
+    assert sorted(shuffled, key=matrix.point_rank) == ordered

@@ -10,7 +10,7 @@ from agents import options
 from agents.contracts import Target
 from agents.drivers import registry
 from benchlab.campaigns import matrix
-from benchlab.campaigns.presets import ALL_PRESETS, PRESETS, Preset, presets_by_group
+from benchlab.campaigns.workload_presets import ALL_PRESETS, PRESETS, Preset, presets_by_group
 
 GIB = 1 << 30
 MOUNT = Target("bl1", mount="/mnt/bl1", size=100 * GIB)

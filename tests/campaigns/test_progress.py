@@ -8,10 +8,10 @@ import pytest
 from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts import registration
 from benchlab.hosts.models import Credential
-from benchlab.runs import campaign_order, progress
+from benchlab.runs import progress
 from benchlab.runs.models import Attempt
 from benchlab.runs.progress import State
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
@@ -55,23 +55,19 @@ def test_the_database_orders_by_the_same_state(phases, wishes, expected, campaig
         layout.outcome = OUTCOMES.get(phase, "")
         layout.save()
     Campaign.objects.filter(pk=campaign.pk).update(**{name: timezone.now() for name in wishes})
-    found = Campaign.objects.annotate(place=campaign_order.state_rank()).get(pk=campaign.pk)
-    assert (
-        campaign_order.STATE_ORDER[found.place]
-        == expected
-        == progress.campaign_progress(found).state
-    )
+    found = Campaign.objects.annotate(place=progress.state_rank()).get(pk=campaign.pk)
+    assert progress.STATE_ORDER[found.place] == expected == progress.campaign_progress(found).state
     campaign.layouts.exclude(phase=P.DONE).update(needs_person="Look at it.")
-    found = Campaign.objects.annotate(place=campaign_order.state_rank()).get(pk=campaign.pk)
-    assert campaign_order.STATE_ORDER[found.place] == progress.campaign_progress(found).state
+    found = Campaign.objects.annotate(place=progress.state_rank()).get(pk=campaign.pk)
+    assert progress.STATE_ORDER[found.place] == progress.campaign_progress(found).state
 
 
 def test_every_state_has_a_place():
-    assert set(campaign_order.STATE_ORDER) == set(State)
+    assert set(progress.STATE_ORDER) == set(State)
 
 
 def share_ended(campaign: Campaign) -> float | None:
-    rows = Campaign.objects.annotate(share=campaign_order.share_ended())
+    rows = Campaign.objects.annotate(share=progress.share_ended())
     return rows.values_list("share", flat=True).get(pk=campaign.pk)
 
 

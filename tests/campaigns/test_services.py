@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ValidationError
 
-from benchlab.campaigns.estimate import estimate
+from benchlab.campaigns.estimates import estimate
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.campaigns.services import create_workload
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.campaigns.services import Selection, create_workload
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase
@@ -143,21 +143,21 @@ def test_the_estimate_says_runs_time_and_bytes(team, user, host, directory, raw)
         sweep={"depth": [1, 2]},
     )  # fmt: skip
     make_spare(host)
-    found = estimate([host], [directory, raw], [writes], 3)
+    found = estimate(Selection([host], [directory, raw], [writes], 3))
     assert (found.runs, found.layouts, found.seconds) == (12, 2, 12 * 10 + 2 * 20)
     assert [(h.host, h.runs, h.writes, h.unknown) for h in found.hosts] == [(host, 12, 18000, 0)]
     assert found.warnings == ()
 
 
 def test_hosts_work_side_by_side(team, host, directory, workload):
-    found = estimate([host, make_host(team, "b")], [directory], [workload], 3)
+    found = estimate(Selection([host, make_host(team, "b")], [directory], [workload], 3))
     assert found.seconds == 9 * 10 + 20
 
 
 def test_the_estimate_warns(team, host, raw, workload):
     keyless = make_host(team, "new", host_key="")
     FactSnapshot.objects.create(host=host, facts={"os_family": "debian", "tools": {}})
-    assert estimate([host, keyless], [raw], [workload], 1).warnings == (
+    assert estimate(Selection([host, keyless], [raw], [workload], 1)).warnings == (
         "With fewer than 3 repeats no interval can be claimed: the chart shows points only.",
         "rig has 0 spare ssd of the 1 that Raw SSD asks for; mark more devices spare.",
         "new: its host key is not confirmed yet, so it cannot be reached.",
@@ -168,4 +168,4 @@ def test_the_estimate_warns(team, host, raw, workload):
 
 def test_an_estimate_of_nothing_says_what_is_missing(host, directory):
     with pytest.raises(ValidationError, match="workloads: choose at least one"):
-        estimate([host], [directory], [], 3)
+        estimate(Selection([host], [directory], [], 3))

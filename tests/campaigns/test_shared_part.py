@@ -14,7 +14,7 @@ from django.urls import reverse
 from benchlab.findings.models import Finding
 from benchlab.pages.campaigns import live, views
 from benchlab.runs import events
-from benchlab.runs.change_feed import ChangeListener
+from benchlab.runs.events import ChangeListener
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.sharing import links
@@ -31,7 +31,7 @@ def ear(monkeypatch) -> ChangeListener:
     """It listens, and the clock stands still: whatever was made is told for ever, until a change is heard."""
     made = ChangeListener()
     made.start_listening()
-    monkeypatch.setattr("benchlab.runs.change_feed.MAX_AGE_S", 3600.0)
+    monkeypatch.setattr("benchlab.runs.events.MAX_AGE_S", 3600.0)
     monkeypatch.setattr(live, "change_listener", made)
     monkeypatch.setattr(live, "RENDERED_PARTS", SharedAnswers[str]())
     return made

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from benchlab.campaigns.workload_goals import MIB_BYTES, RUN_LENGTHS, WORKLOAD_GOALS, goal_workloads
+from benchlab.campaigns.workload_presets import (
+    MIB_BYTES,
+    RUN_LENGTHS,
+    WORKLOAD_GOALS,
+    goal_workloads,
+)
 
 
 @pytest.mark.parametrize("matter", WORKLOAD_GOALS.values(), ids=lambda one: one.slug)

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from agents import options
 from agents.drivers import registry
-from benchlab.campaigns import presets
+from benchlab.campaigns import workload_presets
 from benchlab.campaigns.models import Workload
 from benchlab.campaigns.services import create_workload
 
@@ -90,7 +90,7 @@ def real_tools(monkeypatch, toys):
     monkeypatch.setattr(registry, "all_tools", lambda: registry.load_drivers(tools))
 
 
-@pytest.mark.parametrize("preset", presets.PRESETS.values(), ids=presets.PRESETS)
+@pytest.mark.parametrize("preset", workload_presets.PRESETS.values(), ids=workload_presets.PRESETS)
 def test_a_preset_is_one_click(web, real_tools, preset):
     answer = web.post(reverse("workload-new"), {"preset": preset.slug})
     made = Workload.objects.get()
@@ -102,7 +102,7 @@ def test_a_preset_is_one_click(web, real_tools, preset):
     assert web.get(answer["Location"]).context["points"]
 
 
-@pytest.mark.parametrize("preset", presets.PRESETS.values(), ids=presets.PRESETS)
+@pytest.mark.parametrize("preset", workload_presets.PRESETS.values(), ids=workload_presets.PRESETS)
 def test_a_preset_filled_in_and_saved_is_the_preset(web, real_tools, preset):
     """The form shows every option so that reading it back gives the same."""
     form = web.get(reverse("workload-new") + f"?preset={preset.slug}").context["form"]

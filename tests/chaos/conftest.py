@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.topologies.models import Topology
 from tests.runs import local_host
 

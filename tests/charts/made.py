@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.hosts.models import Credential, FactSnapshot, Host
-from benchlab.runs.active_facts import QUEUES
+from benchlab.runs.attempt_meta import QUEUES
 from benchlab.runs.models import (
     Artifact,
     Attempt,

@@ -61,10 +61,10 @@ def test_the_cards_show_a_team_its_own(request, who, lab):
 
 def test_every_reason_has_words():
     from agents.contracts import Reason
-    from benchlab.runs import reason_texts
+    from benchlab.runs import verdict
 
-    assert set(reason_texts.REASON_TEXTS) == set(Reason)
-    assert reason_texts.explain_reason("something_new").happened == "something new"
+    assert set(verdict.REASON_TEXTS) == set(Reason)
+    assert verdict.explain_reason("something_new").happened == "something new"
 
 
 def test_a_sweep_over_block_sizes_is_drawn_in_their_order(user, web, lab):

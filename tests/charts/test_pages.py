@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import pytest
 from django.urls import reverse
 
-from benchlab.runs import artifact_figures, artifact_writer, figure_rows
+from benchlab.runs import artifact_figures, artifacts, conclusion
 from benchlab.runs.models import Artifact, Attempt, LiveChunk, Measurement
 from benchlab.runs.states import Outcome
 from benchlab.verdicts import set_ups
@@ -280,8 +280,8 @@ def test_a_running_point_shows_its_caches_by_the_same_charts(web, htmx, lab):
     go.Figure(running)
     Attempt.objects.filter(pk=attempt.pk).update(outcome="succeeded", phase="done")
     LiveChunk.objects.all().delete()
-    artifact_writer.store_artifacts(attempt, {"samples": CACHE})
-    figure_rows.store_figures(attempt, artifact_figures.read_figures(attempt, with_metrics=False))
+    artifacts.store_artifacts(attempt, {"samples": CACHE})
+    conclusion.store_figures(attempt, artifact_figures.read_figures(attempt, with_metrics=False))
     over = web.get(chart).json()
     shown = lambda figure: [(t["name"], t["x"], t["y"]) for t in figure["data"]]  # noqa: E731
     assert shown(running) == shown(over) and shown(over)

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from benchlab.charts import figure, figure_views
 from benchlab.runs import events
-from benchlab.runs.change_feed import ChangeListener
+from benchlab.runs.events import ChangeListener
 from benchlab.runs.models import Measurement
 from benchlab.team.models import Membership
 from benchlab.web.shared_answers import MAX_QUERY_LENGTH, SharedAnswers
@@ -23,7 +23,7 @@ def ear(monkeypatch) -> ChangeListener:
     """It listens, and nothing grows old by itself."""
     found = ChangeListener()
     found.start_listening()
-    monkeypatch.setattr("benchlab.runs.change_feed.MAX_AGE_S", 3600.0)
+    monkeypatch.setattr("benchlab.runs.events.MAX_AGE_S", 3600.0)
     monkeypatch.setattr(figure_views, "change_listener", found)
     monkeypatch.setattr(figure_views, "RENDERED", SharedAnswers[bytes]())
     return found

@@ -15,7 +15,7 @@ from django.urls import reverse
 from agents.contracts import Series, Unit
 from benchlab.analysis.buckets import samples_per_bucket
 from benchlab.charts.sampled_tracks import Span, read_rows
-from benchlab.runs import artifact_figures, attempt_meta, figure_rows
+from benchlab.runs import artifact_figures, attempt_meta, conclusion
 from benchlab.runs.models import Strip
 from tests.charts import made
 
@@ -52,7 +52,7 @@ def stored(attempt: Any, times: list[float], raw: Raw) -> None:
         ("diskstats", Series(device, metric, units[metric], tuple(times), tuple(values)))
         for (device, metric), values in raw.items()
     ]
-    figure_rows.replace_figures(attempt, artifact_figures.Figures([], series, []))
+    conclusion.replace_figures(attempt, artifact_figures.Figures([], series, []))
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_what_is_parsed_again_has_its_strips_anew(long):
     stored(attempt, times, raw)
     [rows] = read_rows(attempt, ["write.iops"], Span())
     assert rows.most[rows.devices.index("sdb")] == 7.0
-    figure_rows.replace_figures(attempt, artifact_figures.Figures([], [], []))
+    conclusion.replace_figures(attempt, artifact_figures.Figures([], [], []))
     assert not attempt.strips.exists() and not read_rows(attempt, ["write.iops"], Span())
 
 
@@ -191,7 +191,7 @@ def test_devices_of_two_clocks_are_drawn_each_for_itself(web, long):
         for (d, m), values in raw.items()
         if m == "write.iops"
     ]  # fmt: skip
-    figure_rows.replace_figures(attempt, artifact_figures.Figures([], series, []))
+    conclusion.replace_figures(attempt, artifact_figures.Figures([], series, []))
     assert attempt.strips.filter(every=0).count() == 2
     names = {trace["name"].strip() for trace in figure(web, attempt)["data"]}
     assert len(names) == 13 and "└ sdb (INTEL SSDSC2BB48)" in names

@@ -13,10 +13,10 @@ from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Workload
 from benchlab.dynamo import dynamo_player, program_check, programs
 from benchlab.dynamo.models import Binary, Reported
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts import ssh_access
 from benchlab.hosts.models import Host
-from benchlab.runs import artifact_writer
+from benchlab.runs import artifacts
 from benchlab.runs.models import Attempt
 from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
@@ -263,7 +263,7 @@ def test_results_go_out_as_iometer_writes_them_and_live_ones_as_numbers(api, own
     assert said["recent"] == [
         {"iops": 5.0, "bandwidth": None, "mean": 0.25, "slowest": None, "errors": 0, "t": 1.0}
     ]
-    artifact_writer.store_artifacts(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
+    artifacts.store_artifacts(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
     Attempt.objects.update(phase="done", outcome="succeeded")
     campaign = attempt.run.campaign_id
     for path in (f"attempts/{attempt.pk}", f"campaigns/{campaign}"):

@@ -19,8 +19,8 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import dynamo_player, run_part
 from benchlab.dynamo.models import Binary, ConsoleLines
 from benchlab.engine import tasks as engine
-from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts import credentials, registration
+from benchlab.engine.new_runs import create_campaign
+from benchlab.hosts import registration
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
@@ -55,7 +55,7 @@ def folder() -> Iterator[Path]:
 def here(team, folder) -> Iterator[Host]:
     (folder / "sshd").mkdir()
     with sshd(folder / "sshd") as address:
-        key = credentials.upload_credential(team, "key", address.private_key.value)
+        key = registration.upload_credential(team, "key", address.private_key.value)
         made = registration.add_host(
             team, "here", "127.0.0.1", key, port=address.port, user=address.user
         )

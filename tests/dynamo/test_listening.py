@@ -25,7 +25,7 @@ from benchlab.dynamo import reported_hosts, session
 from benchlab.dynamo.listening import Listener, SettingsError, parse_listen_address, parse_networks
 from benchlab.dynamo.models import DynamoLogin, Reported
 from benchlab.engine.checks import previews
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology

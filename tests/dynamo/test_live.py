@@ -7,7 +7,7 @@ import pytest
 from benchlab.campaigns.models import Workload
 from benchlab.dynamo import dynamo_player, run_part
 from benchlab.dynamo.models import ConsoleLines
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts.models import Host
 from benchlab.runs.models import Attempt, LiveChunk
 from benchlab.topologies.models import Topology

@@ -16,11 +16,11 @@ from benchlab.campaigns.models import Run, Workload
 from benchlab.dynamo import iometer_files, program_check, run_part
 from benchlab.dynamo.models import Binary, ConsoleLines, Reported
 from benchlab.engine.checks import previews
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts import ssh_access
 from benchlab.hosts.models import Host
 from benchlab.pages.campaigns import plan_view
-from benchlab.runs import artifact_figures, artifact_writer, figure_rows
+from benchlab.runs import artifact_figures, artifacts, conclusion
 from benchlab.runs.models import Attempt
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
@@ -213,8 +213,8 @@ def test_results_go_out_as_iometer_writes_them(web, owner, team):
         repeats=1, order="as_written",
     )  # fmt: skip
     attempt = Attempt.objects.get()
-    artifact_writer.store_artifacts(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
-    figure_rows.replace_figures(attempt, artifact_figures.read_figures(attempt))
+    artifacts.store_artifacts(attempt, {"messages.bin": FULL.read_bytes(), "samples": b""})
+    conclusion.replace_figures(attempt, artifact_figures.read_figures(attempt))
     Attempt.objects.update(phase="done", outcome="succeeded")
     for url in (f"/attempts/{attempt.pk}/iometer.csv", f"/campaigns/{campaign.pk}/iometer.csv"):
         text = web.get(url).content.decode()

@@ -12,7 +12,7 @@ from django.db import DataError, OperationalError, connection, transaction
 from agents.safety import apply
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign
-from benchlab.engine import actions
+from benchlab.engine import access
 from benchlab.engine.phases import step_log
 from benchlab.runs.models import Attempt, Layout, StepLog
 from tests.runs.conftest import campaign, host, make_layout
@@ -40,7 +40,7 @@ def test_what_is_through_locks_its_layout_and_not_its_campaign(make_layout):
     of_layout = Layout.objects.filter(pk=layout.pk)
     of_campaign = Campaign.objects.filter(pk=layout.campaign_id)
     with transaction.atomic(), ThreadPoolExecutor(1) as elsewhere:
-        actions._check_no_queued_runs(layout)
+        access._check_no_queued_runs(layout)
         assert elsewhere.submit(is_free, of_campaign).result()
         assert not elsewhere.submit(is_free, of_layout).result()
 

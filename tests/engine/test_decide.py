@@ -14,11 +14,9 @@ import cattrs
 import pytest
 
 from agents.contracts import Reason
-from benchlab.engine import decisions
 from benchlab.engine.access import all_accesses
 from benchlab.engine.decide import failed
-from benchlab.engine.decisions import Decision
-from benchlab.engine.layout_state import LayoutState
+from benchlab.engine.decisions import Decision, LayoutState
 from tests.each_case import check_each
 
 CASES = Path(__file__).parents[1] / "cases" / "engine"
@@ -102,7 +100,7 @@ def test_each_situation_has_a_case_for_each_event(name):
 
 
 def test_every_decision_has_a_case_and_is_done_by_every_access_that_decides_it():
-    kinds = {kind.__name__ for kind in decisions.Decision.__args__}
+    kinds = {kind.__name__ for kind in Decision.__subclasses__()}
     assert kinds - {case["decides"]["do"] for _, case in ALL} == {"Nothing"}
     for access in all_accesses().values():
         assert {kind.__name__ for kind in access.ACTIONS} <= kinds

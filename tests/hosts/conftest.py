@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.facts.model import BlockDevice, HostFacts, Mount, Signature
-from benchlab.hosts import credentials, discovery, registration
+from benchlab.hosts import discovery, registration
 from benchlab.hosts.models import Credential, Host
 
 
@@ -62,7 +62,7 @@ def facts(*devices: BlockDevice, **fields: Any) -> HostFacts:
 
 @pytest.fixture
 def credential(team) -> Credential:
-    return credentials.make_credential(team, "lab")
+    return registration.make_credential(team, "lab")
 
 
 @pytest.fixture

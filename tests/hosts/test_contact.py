@@ -10,8 +10,7 @@ from django.urls import reverse
 
 from agents.contracts import AgentError, Reason
 from benchlab.hosts import discovery, registration, ssh_access
-from benchlab.hosts.errors import HostsError
-from benchlab.hosts.models import Host
+from benchlab.hosts.models import Host, HostsError
 from tests.hosts.sshd import SSHD, Sshd
 
 pytestmark = pytest.mark.skipif(not SSHD, reason="OpenSSH's sshd is not installed")

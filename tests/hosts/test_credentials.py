@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchlab import vault
-from benchlab.hosts import credentials
-from benchlab.hosts.errors import HostsError
+from benchlab.hosts import registration
+from benchlab.hosts.models import HostsError
 
 
 def keygen(tmp_path: Path, passphrase: str = "") -> str:
@@ -31,7 +31,7 @@ def test_a_made_pair_is_encrypted_and_fits_together(team, credential, tmp_path, 
 
 
 def test_an_uploaded_key_gives_its_public_half(team, tmp_path, ssh_keygen):
-    stored = credentials.upload_credential(team, "mine", keygen(tmp_path).replace("\n", "\r\n"))
+    stored = registration.upload_credential(team, "mine", keygen(tmp_path).replace("\n", "\r\n"))
     assert stored.uploaded
     assert stored.public_key.split()[:2] == (tmp_path / "key.pub").read_text().split()[:2]
 
@@ -40,14 +40,14 @@ def test_an_uploaded_key_gives_its_public_half(team, tmp_path, ssh_keygen):
 def test_a_useless_key_is_refused_in_words(team, tmp_path, passphrase, said, ssh_keygen):
     text = keygen(tmp_path, passphrase) if passphrase else "not a key"
     with pytest.raises(HostsError, match=said):
-        credentials.upload_credential(team, "mine", text)
+        registration.upload_credential(team, "mine", text)
 
 
 def test_names_are_unique_per_team(team, credential):
     with pytest.raises(HostsError, match="already"):
-        credentials.make_credential(team, "lab")
+        registration.make_credential(team, "lab")
 
 
 def test_a_used_key_stays(host):
     with pytest.raises(HostsError, match="in use by lab1"):
-        credentials.delete_credential(host.credential)
+        registration.delete_credential(host.credential)

@@ -14,14 +14,7 @@ from django.utils import timezone
 from agents.contracts import AgentError, Reason
 from agents.ssh import dial, pool
 from benchlab.engine import sweeper
-from benchlab.hosts import (
-    credentials,
-    discovery,
-    host_tasks,
-    package_installs,
-    registration,
-    ssh_access,
-)
+from benchlab.hosts import discovery, host_tasks, package_installs, registration, ssh_access
 from benchlab.hosts.models import Host, HostTask, PackageInstall
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
@@ -190,7 +183,7 @@ def begun(*rows: HostTask) -> None:
 
 
 def hosts_of(team: Team, count: int) -> list[Host]:
-    key = credentials.make_credential(team, f"of {team.pk}")
+    key = registration.make_credential(team, f"of {team.pk}")
     return [registration.add_host(team, f"{team.pk}-{n}", "192.0.2.1", key) for n in range(count)]
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from agents.contracts import Need
 from agents.drivers import packages
-from benchlab.hosts import discovery, errors, package_installs
+from benchlab.hosts import discovery, models, package_installs
 from benchlab.hosts.models import PackageInstall
 from tests.runs import local_host
 
@@ -99,11 +99,11 @@ def test_what_went_wrong_is_said_in_words(make, user, script, said):
 
 def test_what_is_not_missing_or_was_not_seen_is_refused(make, user):
     host = make(INSTALLS)
-    with pytest.raises(errors.HostsError, match="misses no package openssh-server"):
+    with pytest.raises(models.HostsError, match="misses no package openssh-server"):
         package_installs.start_install(host, ["openssh-server"], "x", user)
-    with pytest.raises(errors.HostsError, match="No package was chosen"):
+    with pytest.raises(models.HostsError, match="No package was chosen"):
         package_installs.start_install(host, [], "x", user)
-    with pytest.raises(errors.HostsError, match="look at it and confirm again"):
+    with pytest.raises(models.HostsError, match="look at it and confirm again"):
         package_installs.start_install(host, [PROGRAM], "apt-get install -y something-else", user)
     assert not PackageInstall.objects.exists()
 
@@ -111,7 +111,7 @@ def test_what_is_not_missing_or_was_not_seen_is_refused(make, user):
 def test_one_at_a_time_and_no_layout_meanwhile(make, user):
     host = make("sleep 2")
     row = package_installs.start_install(host, [PROGRAM], shown(host), user)
-    with pytest.raises(errors.HostsError, match="already"):
+    with pytest.raises(models.HostsError, match="already"):
         package_installs.start_install(host, [PROGRAM], shown(host), user)
     assert package_installs.is_installing(host)
     through(row)

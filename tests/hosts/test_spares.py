@@ -12,8 +12,7 @@ from agents.facts.model import HostFacts
 from agents.safety.guard import Spare, refusals
 from benchlab.campaigns.models import Campaign
 from benchlab.hosts import discovery, registration, spare_disks
-from benchlab.hosts.errors import HostsError
-from benchlab.hosts.models import Device
+from benchlab.hosts.models import Device, HostsError
 from benchlab.runs.models import Layout
 from benchlab.topologies.models import Topology
 from tests.agents.made_up import wiping

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from agents.contracts import AgentError, Reason
 from benchlab import vault
-from benchlab.hosts import credentials, discovery, registration, spare_disks, ssh_access
+from benchlab.hosts import discovery, registration, spare_disks, ssh_access
 from benchlab.hosts.models import Credential, Host
 from benchlab.team.models import Team
 from tests.hosts.conftest import credential_key, disk, facts
@@ -167,7 +167,7 @@ def test_a_fingerprint_is_shown_and_pinned(web, host):
 
 @pytest.fixture
 def changed_host(read_host: Host, team: Team) -> Host:
-    read_host.offered_key = credentials.make_credential(team, "their new key").public_key
+    read_host.offered_key = registration.make_credential(team, "their new key").public_key
     read_host.trouble = Reason.HOST_KEY_CHANGED
     read_host.save()
     return read_host
@@ -286,7 +286,7 @@ def test_a_host_is_removed(web, read_host):
 
 
 def test_keys_are_listed_and_unused_ones_deleted(web, other_web, host, team):
-    spare = credentials.make_credential(team, "spare key")
+    spare = registration.make_credential(team, "spare key")
     listed = web.get(reverse("credential-list")).text
     assert "spare key" in listed and "PRIVATE" not in listed
     assert "spare key" not in other_web.get(reverse("credential-list")).text

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.engine import commands, orphans
-from benchlab.engine.new_campaign import _check_not_deleted
+from benchlab.engine import commands, host_cleanup
+from benchlab.engine.new_runs import _check_not_deleted
 from benchlab.hosts.models import Device
 from benchlab.lifecycle import deleting, views
 from benchlab.lifecycle.managed_kinds import Refused
@@ -130,7 +130,7 @@ def test_a_layout_of_which_something_is_still_there_keeps_its_record(web, lab, m
     from types import SimpleNamespace
 
     left = SimpleNamespace(name=lab.layout.name, layout=lab.layout)
-    monkeypatch.setattr(orphans, "find_orphans", lambda host, snapshot: [left])
+    monkeypatch.setattr(host_cleanup, "find_orphans", lambda host, snapshot: [left])
     answer = delete(web, lab)
     assert answer.status_code == 409 and "is still there" in answer.content.decode()
 

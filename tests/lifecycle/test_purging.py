@@ -13,7 +13,7 @@ from django.utils import timezone
 from benchlab.audit import chain
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign, Run, Workload
-from benchlab.engine import orphans
+from benchlab.engine import host_cleanup
 from benchlab.imports.models import Source
 from benchlab.lifecycle import deleting, purging
 from benchlab.lifecycle.tasks import sweep_deleted
@@ -169,9 +169,9 @@ def test_what_is_found_on_a_host_meanwhile_keeps_its_record(deleted, monkeypatch
     from types import SimpleNamespace
 
     left = SimpleNamespace(name=deleted.layout.name, layout=deleted.layout)
-    monkeypatch.setattr(orphans, "find_orphans", lambda host, snapshot: [left])
+    monkeypatch.setattr(host_cleanup, "find_orphans", lambda host, snapshot: [left])
     purging.purge_due()
     assert StepLog.objects.exists() and Campaign.even_deleted.get().going_at is None
-    monkeypatch.setattr(orphans, "find_orphans", lambda host, snapshot: [])
+    monkeypatch.setattr(host_cleanup, "find_orphans", lambda host, snapshot: [])
     purging.purge_due()
     assert not Campaign.even_deleted.exists()

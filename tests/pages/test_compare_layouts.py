@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.hosts import credentials, discovery, registration, spare_disks
+from benchlab.hosts import discovery, registration, spare_disks
 from benchlab.hosts.models import Host
 from benchlab.team.models import Membership
 from benchlab.topologies.models import Topology
@@ -27,7 +27,7 @@ def host(team, user, nudges) -> Host:
 
 def known(team, user, name: str, slow: str, fast: str, **more: str) -> Host:
     """A host that was read, its disks of these letters spare; of 1 GiB each."""
-    made = registration.add_host(team, name, "192.0.2.1", credentials.make_credential(team, name))
+    made = registration.add_host(team, name, "192.0.2.1", registration.make_credential(team, name))
     Host.objects.filter(pk=made.pk).update(host_key="ssh-ed25519 AAAA")
     disks = [disk(f"sd{letter}") for letter in slow]
     disks += [disk(f"sd{letter}", rotational=False, model="Fast") for letter in fast]

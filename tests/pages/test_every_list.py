@@ -18,7 +18,7 @@ from django.utils import timezone
 from benchlab.audit import chain
 from benchlab.campaigns.models import Campaign
 from benchlab.dynamo.models import Binary
-from benchlab.hosts import credentials, discovery
+from benchlab.hosts import discovery, registration
 from benchlab.hosts.models import FactSnapshot, Host
 from benchlab.imports import drafts
 from benchlab.imports.models import Storing
@@ -73,7 +73,7 @@ def lab(team, user, worker_seen) -> dict[str, int]:
         host = made.host(team, name)
         Host.objects.filter(pk=host.pk).update(address=f"192.0.2.{number}")
         made.topology(team, name), made.workload(team, name)
-        key = credentials.make_credential(team, name)
+        key = registration.make_credential(team, name)
         # Lists find keys by their text, too, and by chance "10" is in it.
         team.credentials.filter(pk=key.pk).update(public_key=f"ssh-ed25519 AAAA{number} benchlab")
         campaign = Campaign.objects.create(team=team, name=name, seed=1)

@@ -15,9 +15,9 @@ from agents.facts.model import HostFacts, Signature
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine.checks import planning, previews
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.engine.phases import provision
-from benchlab.hosts import credentials, discovery, registration
+from benchlab.hosts import discovery, registration
 from benchlab.hosts.models import FactSnapshot, Host
 from benchlab.runs.models import Layout
 from benchlab.team import tokens
@@ -56,7 +56,7 @@ def machine(monkeypatch) -> Machine:
 
 @pytest.fixture
 def lab(team, machine) -> Host:
-    key = credentials.make_credential(team, "lab")
+    key = registration.make_credential(team, "lab")
     host = registration.add_host(team, "lab1", "192.0.2.1", key)
     machine.read(host)
     for name in (*SLOW, *FAST):

@@ -16,9 +16,12 @@ django.setup()
 
 from benchlab.campaigns.models import Workload  # noqa: E402
 from benchlab.engine import commands  # noqa: E402
-from benchlab.engine.new_campaign import create_campaign  # noqa: E402
-from benchlab.hosts.credentials import upload_credential  # noqa: E402
-from benchlab.hosts.registration import add_host, change_host  # noqa: E402
+from benchlab.engine.new_runs import create_campaign  # noqa: E402
+from benchlab.hosts.registration import (  # noqa: E402
+    add_host,
+    change_host,
+    upload_credential,
+)
 from benchlab.team.models import Team  # noqa: E402
 from benchlab.topologies.models import Topology  # noqa: E402
 

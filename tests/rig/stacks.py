@@ -8,7 +8,7 @@ from typing import Any
 from agents.drivers import registry
 from agents.plans.chain import LayerSpec, StageSpec, specs, stage_specs
 from benchlab.topologies import services
-from benchlab.topologies.presets import PRESETS
+from benchlab.topologies.host_shapes import PRESETS
 from tests.agents import stacks_of_layers
 
 Disks = tuple[str, int]

@@ -12,7 +12,7 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.charts.device_stacks import plan_layers
 from benchlab.charts.device_work import disk_work
 from benchlab.charts.sampled_tracks import measured_parts, read_tracks, read_windows
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device, Host
 from benchlab.practice import DiskSpec, PracticeHost, SlowDisk

@@ -13,9 +13,9 @@ from benchlab.charts.queries import read_groups
 from benchlab.engine import commands
 from benchlab.engine import tasks as engine
 from benchlab.engine.checks import planning, previews
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.engine.phases import step_log
-from benchlab.hosts import credentials, discovery, registration, spare_disks, ssh_access
+from benchlab.hosts import discovery, registration, spare_disks, ssh_access
 from benchlab.hosts.models import Device, Host
 from benchlab.runs.models import Attempt
 from benchlab.topologies.models import Topology
@@ -33,7 +33,7 @@ DD = {"block_size": 65536, "count": 64, "oflag": ["direct"]}
 def register(rig_host, team, login, name="") -> Host:
     """As a person does it: a key, the fingerprint confirmed, the facts read. It is called as its user unless told."""
     name = name or login
-    credential = credentials.upload_credential(team, name, rig_host.key_path.read_text())
+    credential = registration.upload_credential(team, name, rig_host.key_path.read_text())
     host = registration.add_host(
         team, name, "127.0.0.1", credential, port=rig_host.port, user=login
     )

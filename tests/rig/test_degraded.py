@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.engine import release
+from benchlab.engine import host_cleanup
 from benchlab.engine import tasks as engine
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device
 from benchlab.practice import DiskSpec, PracticeHost, UmlHost, add_scsi_disks
@@ -171,5 +171,5 @@ def test_a_disk_of_an_array_is_pulled(campaign_on, scsi_host, user, chosen):
         says = {one["says"] for one in last.degraded if one["seen"] == "before"}
         assert f"/dev/{pulled} is gone" in says and any("md: " in one for one in says), says
     assert layout.phase == "stuck"  # nobody can prove that disk blank
-    release.release_host(layout, release.release_phrase(layout), user)
+    host_cleanup.release_host(layout, host_cleanup.release_phrase(layout), user)
     scsi_host.ssh("sh", "-c", "udevadm settle; modprobe -r scsi_debug")  # for the next one

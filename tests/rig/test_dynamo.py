@@ -11,7 +11,7 @@ import pytest
 
 from benchlab.campaigns.models import Workload
 from benchlab.dynamo import dynamo_player
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device
 from benchlab.practice import machine

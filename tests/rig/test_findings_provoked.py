@@ -16,7 +16,7 @@ import pytest
 from benchlab.analysis.finding import HISTORY_LABELS
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine import tasks as engine
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.findings.models import Finding
 from benchlab.hosts.models import Device, Host
 from benchlab.practice import DiskSpec, SlowDisk, UmlHost

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from benchlab.campaigns.models import Workload
-from benchlab.engine import commands, release
+from benchlab.engine import commands, host_cleanup
 from benchlab.engine import tasks as engine
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device
 from benchlab.practice import DiskSpec, PracticeHost, UmlHost, add_scsi_disks
@@ -93,7 +93,8 @@ def test_a_pulled_disk_is_named_and_the_others_are_blank(kind, team, user, scsi_
     assert "Not blank" not in layout.trouble, layout.trouble
     assert_blank(scsi_host, kept.name)
     assert [
-        row.name for row in release.release_host(layout, release.release_phrase(layout), user)
+        row.name
+        for row in host_cleanup.release_host(layout, host_cleanup.release_phrase(layout), user)
     ] == [pulled.name]
     layout.refresh_from_db()
     assert layout.phase == "done"

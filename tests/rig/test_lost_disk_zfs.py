@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from benchlab.engine import commands, release
+from benchlab.engine import commands, host_cleanup
 from benchlab.engine import tasks as engine
 from benchlab.engine.decide import built
 from benchlab.hosts.models import Device
@@ -122,7 +122,7 @@ def test_a_mirror_without_a_disk_is_taken_down(team, user, host):
     assert "/dev/vdc" in row.trouble and "LOST-vdc" in row.trouble
     assert "Not blank" not in row.trouble, row.trouble
     assert_blank(host, "vdb")
-    assert [one.name for one in release.release_host(row, release.release_phrase(row), user)] == [
-        "vdc"
-    ]
+    assert [
+        one.name for one in host_cleanup.release_host(row, host_cleanup.release_phrase(row), user)
+    ] == ["vdc"]
     assert [one.name for one in Device.objects.filter(spare=True)] == ["vdb"]

@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents.plans import stack
-from benchlab.engine import orphans
+from benchlab.engine import host_cleanup
 from benchlab.engine import tasks as engine
 from benchlab.engine.checks import planning
 from benchlab.engine.phases import step_log
@@ -44,8 +44,8 @@ def lose(layout: Layout, done: int) -> None:
     layout.attempts.update(phase="done", outcome="cancelled")
 
 
-def found_on(host: Host) -> list[orphans.Orphan]:
-    return orphans.find_orphans(host, discovery.read_facts(host))
+def found_on(host: Host) -> list[host_cleanup.Orphan]:
+    return host_cleanup.find_orphans(host, discovery.read_facts(host))
 
 
 @pytest.mark.parametrize("kind", STACKS)

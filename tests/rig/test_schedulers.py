@@ -13,10 +13,10 @@ from benchlab.campaigns.models import Workload
 from benchlab.charts.queries import read_groups
 from benchlab.engine import commands
 from benchlab.engine import tasks as engine
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device, Host
-from benchlab.runs.active_facts import QUEUES
+from benchlab.runs.attempt_meta import QUEUES
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.topologies.models import Topology
 from tests.rig.blank import assert_blank

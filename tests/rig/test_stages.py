@@ -8,7 +8,7 @@ import pytest
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine import tasks as engine
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts import spare_disks
 from benchlab.hosts.models import Device
 from benchlab.runs.models import Attempt, Layout, StepLog

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from benchlab.campaigns.models import Workload
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.practice import DiskSpec
 from benchlab.runs.models import Attempt
 from benchlab.topologies.services import create_topology

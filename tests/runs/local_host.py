@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchlab.hosts import credentials, registration
+from benchlab.hosts import registration
 from benchlab.hosts.models import Host
 from benchlab.team.models import Team
 from benchlab.up import sshd
@@ -41,7 +41,7 @@ def served(directory: Path) -> Iterator[tuple[State, int]]:
 
 
 def register(team: Team, state: State, port: int) -> Host:
-    credential = credentials.make_credential(team, "this machine")
+    credential = registration.make_credential(team, "this machine")
     sshd.authorize(state, credential.public_key)
     user = pwd.getpwuid(os.geteuid()).pw_name
     host = registration.add_host(

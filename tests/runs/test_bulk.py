@@ -9,7 +9,7 @@ from django.db import IntegrityError, OperationalError, connection
 
 from agents.contracts import Metric, Unit
 from agents.contracts import Series as SeriesData
-from benchlab.runs import artifact_figures, bulk_copy, figure_rows
+from benchlab.runs import artifact_figures, conclusion, strips
 from benchlab.runs.models import Attempt, Measurement, Series
 from tests.charts import made
 
@@ -38,7 +38,7 @@ def test_figures_are_stored_as_they_are(attempt):
         Metric(f"m{n}", number, Unit.SECONDS, labels, TEXT, n, TEXT)
         for n, number in enumerate((*NUMBERS, None))
     ]
-    figure_rows.store_figures(attempt, artifact_figures.Figures(found, [], []))
+    conclusion.store_figures(attempt, artifact_figures.Figures(found, [], []))
     rows = list(attempt.measurements.order_by("pk"))
     assert [told(row.value) for row in rows] == [
         told(one.value if one.value is None else float(one.value)) for one in found
@@ -55,7 +55,7 @@ def test_figures_are_stored_as_they_are(attempt):
 def test_series_are_stored_as_they_are(attempt):
     one = SeriesData(TEXT, "read.iops", Unit.OPS_PER_SECOND, NUMBERS, NUMBERS[::-1])
     none = SeriesData("", "read.iops", Unit.RATIO, (), ())
-    figure_rows.store_figures(
+    conclusion.store_figures(
         attempt, artifact_figures.Figures([], [("diskstats", one), ("cpu", none)], [])
     )
     first, second = attempt.series.order_by("pk")
@@ -72,14 +72,14 @@ def test_series_are_stored_as_they_are(attempt):
 
 def test_nothing_is_no_statement(attempt, django_assert_num_queries):
     with django_assert_num_queries(0):
-        figure_rows.store_figures(attempt, artifact_figures.Figures([], [], []))
+        conclusion.store_figures(attempt, artifact_figures.Figures([], [], []))
 
 
 def test_what_comes_twice_is_the_databases_error(attempt):
     rows = [(attempt.pk, "cpu", "", "idle", "1", "{1}", "{1}")] * 2
     fields = ("attempt", "sampler", "device", "metric", "unit", "times", "values")
     with pytest.raises(IntegrityError):
-        bulk_copy.copy_rows(Series, fields, rows)
+        strips.copy_rows(Series, fields, rows)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -94,6 +94,6 @@ def test_a_connection_that_is_gone_is_the_databases_error(attempt):
     other.close()
     found = [Metric("m", 1.0, Unit.SECONDS)]
     with pytest.raises(OperationalError):
-        figure_rows.store_figures(attempt, artifact_figures.Figures(found, [], []))
+        conclusion.store_figures(attempt, artifact_figures.Figures(found, [], []))
     connection.close()
     assert not Measurement.objects.filter(attempt=attempt).exists()

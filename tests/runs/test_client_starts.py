@@ -9,7 +9,7 @@ from django.db import connections
 
 from benchlab.campaigns.models import Workload
 from benchlab.client import Lab, LabError
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.team import tokens
 from benchlab.team.roles import Role
 from benchlab.topologies.models import Topology

@@ -8,7 +8,7 @@ import pytest
 
 from agents.contracts import Job, Reason
 from agents.drivers import registry
-from benchlab.runs import artifact_writer, conclusion
+from benchlab.runs import artifacts, conclusion
 from benchlab.runs.states import Outcome
 from benchlab.runs.verdict import Verdict, judge_attempt
 from tests.runs.test_collect import CLOCKS, DD, attempt, concluded
@@ -54,9 +54,7 @@ def test_a_clock_that_was_set_fails_the_run_of_a_tool_that_times_by_it(attempt, 
     attempt.run.save()
     attempt.meta |= CLOCKS | ({"clock_step": 3600.2} if told == "by both ends" else {})
     samples = SET_BACK if told == "by the samples" else b""
-    artifact_writer.store_artifacts(
-        attempt, {"stdout": PG_TEST_FSYNC, artifact_writer.SAMPLES: samples}
-    )
+    artifacts.store_artifacts(attempt, {"stdout": PG_TEST_FSYNC, artifacts.SAMPLES: samples})
     attempt.measurements.all().delete()
     verdict = concluded(attempt, Verdict(Outcome.SUCCEEDED))
     assert (verdict.outcome, verdict.reason) == (Outcome.FAILED, Reason.CHANGED_MEANWHILE)
@@ -70,7 +68,7 @@ def test_a_clock_that_was_set_fails_the_run_of_a_tool_that_times_by_it(attempt, 
 
 def test_a_clock_that_was_set_and_set_back_costs_dd_nothing_but_a_doubt(attempt):
     attempt.meta |= CLOCKS
-    artifact_writer.store_artifacts(attempt, {"stderr": DD, artifact_writer.SAMPLES: SET_BACK})
+    artifacts.store_artifacts(attempt, {"stderr": DD, artifacts.SAMPLES: SET_BACK})
     assert concluded(attempt, Verdict(Outcome.SUCCEEDED)).outcome == Outcome.SUCCEEDED
     assert attempt.measurements.exists() and attempt.meta["clock_step"] == 3600.0
 
@@ -81,7 +79,7 @@ def test_a_result_is_kept_under_the_version_that_ran_or_not_at_all(attempt, know
     attempt.run.tool, attempt.run.options = "fio", {"log_avg_msec": 0}
     attempt.run.save()
     attempt.tool_version = known
-    artifact_writer.store_artifacts(attempt, {"fio.json": FIO})
+    artifacts.store_artifacts(attempt, {"fio.json": FIO})
     verdict = concluded(attempt, Verdict(Outcome.SUCCEEDED))
     assert (verdict.outcome == Outcome.SUCCEEDED) == stands, verdict.text
     if not stands:

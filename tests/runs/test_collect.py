@@ -15,14 +15,7 @@ from agents.tools import dd
 from benchlab.charts import queries
 from benchlab.charts.device_tables import device_rows
 from benchlab.charts.sampled_tracks import read_tracks, read_windows, select_part
-from benchlab.runs import (
-    artifact_figures,
-    artifact_writer,
-    attempt_meta,
-    conclusion,
-    figure_rows,
-    transitions,
-)
+from benchlab.runs import artifact_figures, artifacts, attempt_meta, conclusion, transitions
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict, judge_attempt
@@ -47,13 +40,13 @@ def attempt(team) -> Attempt:
 def concluded(attempt: Attempt, verdict: Verdict) -> Verdict:
     """Its figures are stored as at its end."""
     found, figures = conclusion.conclude_attempt(attempt, verdict)
-    figure_rows.replace_figures(attempt, figures)
+    conclusion.replace_figures(attempt, figures)
     return found
 
 
 @pytest.mark.parametrize("stdout", [b"", b"words of a wrapper\n", b"1\n2\n3\n4\n"])
 def test_dd_prints_to_stderr_whatever_is_in_stdout(attempt, web, stdout):
-    artifact_writer.store_artifacts(attempt, {"stdout": stdout, "stderr": DD, "dd.json": b"{}"})
+    artifacts.store_artifacts(attempt, {"stdout": stdout, "stderr": DD, "dd.json": b"{}"})
     assert conclusion.reparse_attempt(attempt) == ""
     rows = list(attempt.measurements.exclude(line=0))
     assert rows and {row.output for row in rows} == {"stderr"}
@@ -100,7 +93,7 @@ def sampled(attempt: Attempt) -> set[str]:
 
 
 def test_a_disk_of_a_pool_may_have_a_long_name(attempt):
-    artifact_writer.store_artifacts(attempt, {"stderr": DD, artifact_writer.SAMPLES: samples(LONG)})
+    artifacts.store_artifacts(attempt, {"stderr": DD, artifacts.SAMPLES: samples(LONG)})
     assert concluded(attempt, Verdict(Outcome.SUCCEEDED)) == Verdict(Outcome.SUCCEEDED)
     assert attempt.series.filter(device=f"rpool/mirror-0/{LONG}").exists()
     assert attempt_meta.NOT_SAMPLED not in attempt.meta
@@ -115,7 +108,7 @@ def test_a_disk_of_a_pool_may_have_a_long_name(attempt):
     ],
 )
 def test_samples_that_cannot_be_read_do_not_fail_the_run(attempt, web, raw, blamed, read):
-    artifact_writer.store_artifacts(attempt, {"stderr": DD, artifact_writer.SAMPLES: raw})
+    artifacts.store_artifacts(attempt, {"stderr": DD, artifacts.SAMPLES: raw})
     assert concluded(attempt, Verdict(Outcome.SUCCEEDED)) == Verdict(Outcome.SUCCEEDED)
     assert attempt.measurements.filter(name="bandwidth").exists()
     assert sampled(attempt) == read
@@ -128,9 +121,7 @@ def test_samples_that_cannot_be_read_do_not_fail_the_run(attempt, web, raw, blam
 
 
 def test_reparse_keeps_the_series_that_it_cannot_read_any_more(attempt, monkeypatch):
-    artifact_writer.store_artifacts(
-        attempt, {"stderr": DD, artifact_writer.SAMPLES: samples("sdb")}
-    )
+    artifacts.store_artifacts(attempt, {"stderr": DD, artifacts.SAMPLES: samples("sdb")})
     assert conclusion.reparse_attempt(attempt) == ""
     before = attempt.series.count()
     assert sampled(attempt) == {"diskstats", "zpool"}
@@ -152,7 +143,7 @@ def test_reparse_keeps_the_series_that_it_cannot_read_any_more(attempt, monkeypa
 
 
 def test_a_run_that_an_older_version_failed_for_its_samples_stands_after_reparse(attempt):
-    artifact_writer.store_artifacts(attempt, {"stderr": DD, artifact_writer.SAMPLES: samples(LONG)})
+    artifacts.store_artifacts(attempt, {"stderr": DD, artifacts.SAMPLES: samples(LONG)})
     attempt.outcome, attempt.reason = Outcome.FAILED, Reason.PARSE_FAILED
     attempt.save()
     assert conclusion.reparse_attempt(attempt) == ""
@@ -179,7 +170,7 @@ def by_fio(attempt) -> Attempt:
     attempt.run.save()
     attempt.meta |= CLOCKS
     attempt.save()
-    artifact_writer.store_artifacts(
+    artifacts.store_artifacts(
         attempt, {"fio.json": FIO.read_bytes(), "fio_bw.log": LOG, "samples": FRAMES}
     )
     return attempt
@@ -229,7 +220,7 @@ def test_where_the_clocks_do_not_tell_nothing_is_guessed(by_fio, web, lost):
 def test_marks_that_cannot_be_read_cost_no_figure(attempt, web):
     attempt.meta |= CLOCKS
     attempt.save()
-    artifact_writer.store_artifacts(attempt, {"stdout": b"", "stderr": DD, "marks": b"torn\n"})
+    artifacts.store_artifacts(attempt, {"stdout": b"", "stderr": DD, "marks": b"torn\n"})
     assert conclusion.reparse_attempt(attempt) == "" and attempt.measurements.exists()
     attempt.refresh_from_db()
     assert (
@@ -251,7 +242,7 @@ def given_up(attempt: Attempt, tool: str, options: dict[str, object], **files: b
     attempt.measurements.all().delete()
     attempt.exit_code = 1
     attempt.save()
-    artifact_writer.store_artifacts(attempt, {"stdout": b"", "stderr": b"", **files})
+    artifacts.store_artifacts(attempt, {"stdout": b"", "stderr": b"", **files})
     return concluded(attempt, FAILED)
 
 
@@ -318,7 +309,7 @@ def test_they_are_read_again_as_they_were(attempt, monkeypatch):
 
 
 def test_one_that_was_stopped_has_no_figures(attempt):
-    artifact_writer.store_artifacts(attempt, {"stderr": DD})
+    artifacts.store_artifacts(attempt, {"stderr": DD})
     attempt.measurements.all().delete()
     late = Verdict(Outcome.FAILED, Reason.JOB_TIMEOUT, "late")
     assert concluded(attempt, late) == late and not names(attempt)
@@ -337,9 +328,7 @@ def overtaken(attempt: Attempt, phase: AttemptPhase) -> Attempt:
 
 
 def test_what_somebody_else_has_ended_keeps_its_figures(attempt):
-    artifact_writer.store_artifacts(
-        attempt, {"stderr": DD, artifact_writer.SAMPLES: samples("sdb")}
-    )
+    artifacts.store_artifacts(attempt, {"stderr": DD, artifacts.SAMPLES: samples("sdb")})
     concluded(attempt, Verdict(Outcome.SUCCEEDED))
     before = list(attempt.measurements.values_list("pk", flat=True))
     late = overtaken(attempt, AttemptPhase.COLLECTING)
@@ -352,14 +341,12 @@ def test_output_of_what_somebody_else_has_ended_is_not_kept_again(attempt):
     late = overtaken(attempt, AttemptPhase.RUNNING)
     came = job.Fetched({"stderr": DD}, b"", b"", job._meta({"state": "exited", "exit": "0"}, 0))
     with pytest.raises(transitions.Moved), transaction.atomic():
-        artifact_writer.store_fetched(late, came, over="it is over, says who comes late")
+        artifacts.store_fetched(late, came, over="it is over, says who comes late")
     assert not attempt.artifacts.exists()
 
 
 def test_figures_that_cannot_be_stored_leave_the_attempt_where_it_was(attempt):
-    artifact_writer.store_artifacts(
-        attempt, {"stderr": DD, artifact_writer.SAMPLES: samples("sdb")}
-    )
+    artifacts.store_artifacts(attempt, {"stderr": DD, artifacts.SAMPLES: samples("sdb")})
     Attempt.objects.filter(pk=attempt.pk).update(phase=AttemptPhase.COLLECTING, outcome="")
     attempt.refresh_from_db()
     attempt.measurements.all().delete()

@@ -14,7 +14,7 @@ from agents.contracts import AgentError, Reason
 from agents.facts.health import Health
 from agents.facts.model import BlockDevice, HostFacts
 from agents.plans import layout_faults
-from benchlab.engine.checks import condition, fingerprint, planning, preflight
+from benchlab.engine.checks import condition, planning, preflight
 from benchlab.engine.checks.condition import Condition
 from benchlab.engine.phases import grow, provision, run_attempts
 from benchlab.runs.models import Attempt, Layout
@@ -87,7 +87,7 @@ def test_a_run_in_which_something_failed_is_marked_once_and_compares_to_none(rea
         {"says": FAILED, "seen": "during"},
         {"says": ERROR, "seen": "during"},
     ]
-    assert attempt.fingerprint == fingerprint.degraded_digest("f" * 64, attempt.degraded)
+    assert attempt.fingerprint == condition.degraded_digest("f" * 64, attempt.degraded)
     assert (ready.log_end, ready.degraded) == (9.0, [FAILED])
     with pytest.raises(AgentError, match="I/O error") as raised:
         condition.raise_if_degraded(ready, attempt)
@@ -190,8 +190,8 @@ def test_a_degraded_run_has_a_fingerprint_of_its_own(ready):
     bare = HostFacts("h", "debian", "Debian", "6.1", "x86_64", "b", "c", 1, 1, True, True)
     plan = planning.stored_plan(ready)
     made = [
-        fingerprint.parts_digest(
-            fingerprint.fingerprint_parts(ready, plan, attempt_of(ready), bare, ails)
+        condition.parts_digest(
+            condition.fingerprint_parts(ready, plan, attempt_of(ready), bare, ails)
         )
         for ails in ((), (FAILED,), (FAILED, ERROR), (ERROR, FAILED))
     ]
@@ -204,7 +204,7 @@ def test_firmware_counts_where_a_disk_tells_it():
     def part(firmware: str) -> dict[str, Any]:
         disk = BlockDevice("sdb", "/dev/sdb", "disk", 1, "8:16", serial="S1", firmware=firmware)
         facts = HostFacts("h", "debian", "D", "6.1", "x", "b", "c", 1, 1, True, True, (disk,))
-        return fingerprint._device_parts(facts, "/dev/sdb")
+        return condition._device_parts(facts, "/dev/sdb")
 
     assert set(part("")) == {"identity", "model", "size", "scheduler", "sectors"}
     assert part("HPG0") == part("") | {"firmware": "HPG0"}

@@ -10,9 +10,9 @@ from agents.contracts import AgentError, Reason
 from agents.drivers import registry
 from benchlab.engine import commands
 from benchlab.engine import tasks as engine
-from benchlab.engine.checks.interruption import interruption_error
 from benchlab.engine.decide import built
-from benchlab.engine.phases import manual_steps, provision, teardown
+from benchlab.engine.decisions import interruption_error
+from benchlab.engine.phases import provision
 from benchlab.hosts import ssh_access
 from benchlab.runs.models import Layout, StepLog
 from benchlab.workers import messages
@@ -132,7 +132,7 @@ def test_what_cannot_be_taken_back_at_once_is_tried_again(layout, paper, monkeyp
     """A command of the lost session may run on for a while, and hold the disk."""
     cutting(paper)
     step(layout)
-    whole, busy = teardown.clear_disks, [2]
+    whole, busy = provision.clear_disks, [2]
 
     def clear(*args):
         if busy[0]:
@@ -140,7 +140,7 @@ def test_what_cannot_be_taken_back_at_once_is_tried_again(layout, paper, monkeyp
             raise AgentError("/dev/sdb is in use by mkfs.xfs[4711]", Reason.GUARD_REFUSED)
         return whole(*args)
 
-    monkeypatch.setattr(teardown, "clear_disks", clear)
+    monkeypatch.setattr(provision, "clear_disks", clear)
     assert (step(layout).phase, layout.teardown_tries) == ("provisioning", 1)
     assert (step(layout, 4).outcome, layout.teardown_tries) == ("succeeded", 0)
 
@@ -151,7 +151,7 @@ def test_what_a_person_made_is_not_taken_back_unasked(layout, paper, monkeypatch
     Layout.objects.filter(pk=layout.pk).update(asked=1)
     assert (step(layout, 4).outcome, layout.reason) == ("interrupted", "host_lost")
     assert str(CUT) in layout.reason_text
-    assert manual_steps.is_waiting(layout) is False
+    assert provision.is_waiting(layout) is False
 
 
 def test_a_growth_that_was_cut_off_is_told_as_it_was(layout):

@@ -13,11 +13,11 @@ from django.db import OperationalError, connection
 
 from agents.ssh.shell import Tunnel
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.engine import commands, tool_consoles
+from benchlab.engine import commands, jobs
 from benchlab.engine import tasks as engine
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts.models import Host
-from benchlab.runs import artifact_writer, conclusion
+from benchlab.runs import artifacts, conclusion
 from benchlab.runs.models import Attempt, LiveChunk, StepLog
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
@@ -58,14 +58,14 @@ def make_campaign(here, team, user, tmp_path):
 
 def test_a_tunnel_that_is_forbidden_costs_its_own_run_alone(make_campaign, monkeypatch):
     """Our own server for this machine forbids it, as do those of careful people: the other runs go on."""
-    begin = tool_consoles.Console.begin
+    begin = jobs.Console.begin
 
     def tunnelled(self, attempt, work, facts, shell, *more):
         if attempt.run.repeat == 1:
             Tunnel(shell.address).close_tunnel()
         return begin(self, attempt, work, facts, shell, *more)
 
-    monkeypatch.setattr(tool_consoles.Console, "begin", tunnelled)
+    monkeypatch.setattr(jobs.Console, "begin", tunnelled)
     campaign = make_campaign(options=SMALL, repeats=2)
     drive.plan_and_start(campaign)
     drive.to_the_end(campaign)
@@ -293,17 +293,17 @@ def test_trouble_of_the_database_condemns_no_layout(make_campaign, monkeypatch):
     """The connection lives on; the job on the host is not stopped, and its figures come."""
     campaign = make_campaign(options=SMALL)
     drive.plan_and_start(campaign)
-    keep = artifact_writer.store_artifacts
+    keep = artifacts.store_artifacts
 
     def slow(*args):
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = 10; SELECT pg_sleep(5)")
 
-    monkeypatch.setattr(artifact_writer, "store_artifacts", slow)
+    monkeypatch.setattr(artifacts, "store_artifacts", slow)
     layout = campaign.layouts.get()
     with pytest.raises(OperationalError, match="statement timeout"):
         drive.to_the_end(campaign)
-    monkeypatch.setattr(artifact_writer, "store_artifacts", keep)
+    monkeypatch.setattr(artifacts, "store_artifacts", keep)
     layout.refresh_from_db()
     assert (layout.phase, layout.outcome) == ("ready", "")
     drive.to_the_end(campaign)

@@ -12,7 +12,7 @@ from agents.jobs import job
 from agents.ssh.shell import SshShell
 from benchlab.engine import commands
 from benchlab.engine import tasks as engine
-from benchlab.engine.phases import run_attempts, teardown
+from benchlab.engine.phases import provision, run_attempts
 from benchlab.runs import attempt_meta
 from benchlab.runs.models import Attempt
 from tests.agents.spools import eventually
@@ -95,18 +95,18 @@ def test_a_teardown_run_again_asks_nothing_of_spools_that_are_gone(through, monk
     if not removed:
         Attempt.objects.filter(pk=attempt.pk).update(meta={})
     sent: list[str] = []
-    run, clear = SshShell.run, teardown.clear_disks
+    run, clear = SshShell.run, provision.clear_disks
 
     def counted(self, argv, *args, **kwargs):
         sent.append(" ".join(argv))
         return run(self, argv, *args, **kwargs)
 
     def refused(layout, shell):
-        monkeypatch.setattr(teardown, "clear_disks", clear)
+        monkeypatch.setattr(provision, "clear_disks", clear)
         raise AgentError("umount ended with exit code 32", Reason.COMMAND_FAILED)
 
     monkeypatch.setattr(SshShell, "run", counted)
-    monkeypatch.setattr(teardown, "clear_disks", refused)
+    monkeypatch.setattr(provision, "clear_disks", refused)
     drive.to_the_end(campaign, 60)
     assert campaign.layouts.get().teardown_tries == 1
     spools = [one.spool for one in Attempt.objects.all()]

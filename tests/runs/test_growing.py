@@ -14,7 +14,7 @@ from benchlab.campaigns.models import Workload
 from benchlab.engine import commands
 from benchlab.engine import tasks as engine
 from benchlab.engine.checks import planning
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.engine.phases import grow, step_log
 from benchlab.runs import transitions
 from benchlab.runs.models import Attempt, Layout, StepLog

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from benchlab.lifecycle.tasks import sweep_raw
-from benchlab.runs import artifact_writer, conclusion, figure_rows
+from benchlab.runs import artifacts, conclusion
 from benchlab.runs.models import Attempt, Histogram, Layout, Series
 from benchlab.runs.states import Outcome
 from benchlab.runs.verdict import Verdict
@@ -40,9 +40,9 @@ def counted() -> dict[str, int]:
 
 
 def test_they_come_with_the_figures_and_again_by_reparse(attempt):
-    artifact_writer.store_artifacts(attempt, {"fio.json": NOISY})
+    artifacts.store_artifacts(attempt, {"fio.json": NOISY})
     _, figures = conclusion.conclude_attempt(attempt, Verdict(Outcome.SUCCEEDED))
-    figure_rows.replace_figures(attempt, figures)
+    conclusion.replace_figures(attempt, figures)
     assert counted() == SAMPLES
     before = list(Histogram.objects.values_list("name", "lows", "highs", "counts"))
     assert conclusion.reparse_attempt(attempt) == ""
@@ -50,7 +50,7 @@ def test_they_come_with_the_figures_and_again_by_reparse(attempt):
 
 
 def test_a_run_that_was_cut_off_has_none(attempt):
-    artifact_writer.store_artifacts(attempt, {"fio.json": NOISY})
+    artifacts.store_artifacts(attempt, {"fio.json": NOISY})
     _, figures = conclusion.conclude_attempt(attempt, Verdict(Outcome.CANCELLED))
     assert not figures.histograms
 
@@ -67,7 +67,7 @@ def test_they_stay_when_raw_output_goes(attempt):
 
 
 def test_the_api_tells_them_in_seconds(user, attempt):
-    artifact_writer.store_artifacts(attempt, {"fio.json": NOISY})
+    artifacts.store_artifacts(attempt, {"fio.json": NOISY})
     assert conclusion.reparse_attempt(attempt) == ""
     api = client_of(user)
     found = api.get(f"/api/histograms/?attempt={attempt.pk}&name=read.clat").json()["results"]

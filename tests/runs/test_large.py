@@ -12,8 +12,8 @@ import pytest
 from agents.contracts import AgentError, Reason
 from agents.jobs import large_files
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.engine.new_campaign import create_campaign
-from benchlab.runs import large_outputs
+from benchlab.engine.new_runs import create_campaign
+from benchlab.runs import artifacts
 from benchlab.runs.models import ArtifactPiece, Attempt
 from benchlab.topologies.models import Topology
 from tests.runs import drive, local_host
@@ -92,7 +92,7 @@ def test_a_fetch_that_was_cut_off_goes_on(make_campaign, monkeypatch):
 
 def test_more_than_is_kept_ends_that_run_alone(make_campaign, monkeypatch):
     """The layout goes on, is taken down, and the directory stays where the run says."""
-    monkeypatch.setattr(large_outputs, "MAX_BYTES", 20 << 20)
+    monkeypatch.setattr(artifacts, "MAX_BYTES", 20 << 20)
     campaign = make_campaign(repeats=2)
     drive.plan_and_start(campaign)
     drive.to_the_end(campaign, 60)

@@ -15,7 +15,7 @@ from agents.facts import reading
 from agents.facts.model import Signature
 from agents.jobs import job
 from benchlab.audit.models import Entry
-from benchlab.engine import commands, release
+from benchlab.engine import commands, host_cleanup
 from benchlab.engine import tasks as engine
 from benchlab.engine.checks import preflight
 from benchlab.engine.phases import provision
@@ -152,7 +152,7 @@ def test_after_a_reboot_another_name_is_no_pulled_disk(paper, make_layout, monke
 
 
 def test_a_release_frees_the_host_and_takes_back_what_is_not_proven_blank(stuck, user):
-    release.release_host(stuck, PHRASE, user)
+    host_cleanup.release_host(stuck, PHRASE, user)
     stuck.refresh_from_db()
     assert (stuck.phase, stuck.trouble, stuck.outcome) == ("done", "", "cancelled")
     assert spare() == {"sdb", "sdd"}
@@ -167,7 +167,7 @@ def test_a_release_frees_the_host_and_takes_back_what_is_not_proven_blank(stuck,
 
 def test_a_disk_with_something_on_it_is_no_longer_spare_either(stuck, paper, user):
     paper.disks(replace(SDB, signatures=(Signature("ext4"),)), SDD)
-    release.release_host(stuck, PHRASE, user)
+    host_cleanup.release_host(stuck, PHRASE, user)
     assert spare() == {"sdd"}
 
 
@@ -176,30 +176,30 @@ def test_a_host_that_does_not_answer_has_nothing_proven_blank(stuck, user, monke
         raise AgentError("no answer", Reason.TIMED_OUT)
 
     monkeypatch.setattr(reading, "read_facts", silent)
-    release.release_host(stuck, PHRASE, user)
+    host_cleanup.release_host(stuck, PHRASE, user)
     assert spare() == {"sdd"}
 
 
 def test_attempts_that_were_open_are_ended(stuck, user):
     stuck.attempts.update(phase="running", outcome="")
-    release.release_host(stuck, PHRASE, user)
+    host_cleanup.release_host(stuck, PHRASE, user)
     assert set(stuck.attempts.values_list("phase", "outcome")) == {("done", "cancelled")}
 
 
 def test_a_plan_that_cannot_be_read_keeps_nobody_locked(stuck, user):
     Layout.objects.filter(pk=stuck.pk).update(plan={"name": 1})
     stuck.refresh_from_db()
-    release.release_host(stuck, PHRASE, user)
+    host_cleanup.release_host(stuck, PHRASE, user)
     assert spare() == {"sdd"}
 
 
 def test_not_without_the_phrase_nor_when_it_is_not_stuck(stuck, user):
     with pytest.raises(commands.CommandError, match="Type “release lab1”"):
-        release.release_host(stuck, "yes", user)
+        host_cleanup.release_host(stuck, "yes", user)
     assert spare() == {"sdb", "sdc", "sdd"}
     commands.retry_teardown(stuck)
     with pytest.raises(commands.CommandError, match="is not stuck"):
-        release.release_host(stuck, PHRASE, user)
+        host_cleanup.release_host(stuck, PHRASE, user)
 
 
 def test_an_owner_releases_on_the_page(stuck, web, hosts_at_once):

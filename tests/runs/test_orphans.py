@@ -14,7 +14,7 @@ from agents.plans import applied_part, stack
 from agents.plans.chain import specs, stage_specs
 from agents.safety.guard import Spare
 from benchlab.audit.models import Entry
-from benchlab.engine import commands, orphans
+from benchlab.engine import commands, host_cleanup
 from benchlab.hosts import discovery
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Layout, StepLog, installation_tag
@@ -78,8 +78,8 @@ def read(layout: Layout, found: HostFacts | None = None) -> FactSnapshot:
     return discovery.store_facts(layout.host, found or left_by(layout.name))
 
 
-def only(layout: Layout, snapshot: FactSnapshot) -> orphans.Orphan:
-    (orphan,) = orphans.find_orphans(layout.host, snapshot)
+def only(layout: Layout, snapshot: FactSnapshot) -> host_cleanup.Orphan:
+    (orphan,) = host_cleanup.find_orphans(layout.host, snapshot)
     return orphan
 
 
@@ -102,21 +102,21 @@ def test_a_disk_that_swapped_names_is_told_as_itself(ended):
 
 
 def test_nothing_is_told_of_a_blank_host_or_of_others(ended):
-    assert orphans.find_orphans(ended.host, read(ended, blank())) == []
+    assert host_cleanup.find_orphans(ended.host, read(ended, blank())) == []
     for name in ("blqqq1", "bl1", "vg0"):
-        assert orphans.find_orphans(ended.host, read(ended, left_by(name))) == []
+        assert host_cleanup.find_orphans(ended.host, read(ended, left_by(name))) == []
 
 
 def test_a_layout_that_holds_the_host_leaves_nothing(make_layout, ended):
     Layout.objects.filter(pk=ended.pk).update(phase="tearing_down")
-    assert orphans.find_orphans(ended.host, read(ended)) == []
+    assert host_cleanup.find_orphans(ended.host, read(ended)) == []
 
 
 def test_a_reading_that_finds_the_same_after_its_end_tells_of_an_orphan(ended):
     Layout.objects.filter(pk=ended.pk).update(phase="tearing_down")
     before = read(ended)
     Layout.objects.filter(pk=ended.pk).update(phase="done", ended_at=timezone.now())
-    assert orphans.find_orphans(ended.host, before) == []  # it stood there then
+    assert host_cleanup.find_orphans(ended.host, before) == []  # it stood there then
     assert read(ended) == before  # no row of its own
     assert only(ended, read(ended)).name == ended.name
 
@@ -156,7 +156,7 @@ def test_disks_that_no_command_touched_are_not_its_to_wipe(ended):
     assert "No command of it touched its disks" in orphan.why_not
     assert orphan.by_hand and not orphan.destroys
     with pytest.raises(commands.CommandError, match="No command of it touched its disks"):
-        orphans.tear_down_orphan(ended, ended.host.snapshots.latest("pk").pk)
+        host_cleanup.tear_down_orphan(ended, ended.host.snapshots.latest("pk").pk)
 
 
 def test_a_stage_that_never_began_is_not_told(ended):
@@ -172,7 +172,7 @@ def test_a_stage_that_never_began_is_not_told(ended):
 
 
 def test_it_is_torn_down_and_locks_the_host(ended):
-    orphans.tear_down_orphan(ended, read(ended).pk)
+    host_cleanup.tear_down_orphan(ended, read(ended).pk)
     ended.refresh_from_db()
     assert (ended.phase, ended.outcome, ended.ended_at) == ("tearing_down", "succeeded", None)
     assert (ended.teardown_tries, ended.transitions.get().old) == (0, "done")
@@ -183,7 +183,7 @@ def test_not_while_another_layout_holds_the_host(ended, make_layout):
     with pytest.raises(
         commands.CommandError, match=f"Layout {holder.name} of campaign first holds"
     ):
-        orphans.tear_down_orphan(ended, read(ended).pk)
+        host_cleanup.tear_down_orphan(ended, read(ended).pk)
     ended.refresh_from_db()
     assert ended.phase == "done"
 
@@ -193,19 +193,19 @@ def test_only_by_the_newest_facts(ended):
     assert read(ended) == old  # a reading that finds the same is no newer one
     read(ended, changed(ended.name))
     with pytest.raises(commands.CommandError, match="lab1 has changed since: look at what is left"):
-        orphans.tear_down_orphan(ended, old.pk)
+        host_cleanup.tear_down_orphan(ended, old.pk)
     with pytest.raises(commands.CommandError, match="the facts of lab1 you saw"):
-        orphans.tear_down_orphan(ended, None)
+        host_cleanup.tear_down_orphan(ended, None)
 
 
 def test_not_where_nobody_has_looked(ended):
     with pytest.raises(commands.CommandError, match="The facts of lab1 were never read"):
-        orphans.tear_down_orphan(ended, None)
+        host_cleanup.tear_down_orphan(ended, None)
 
 
 def test_not_when_nothing_is_left(ended):
     with pytest.raises(commands.CommandError, match="Nothing of"):
-        orphans.tear_down_orphan(ended, read(ended, blank()).pk)
+        host_cleanup.tear_down_orphan(ended, read(ended, blank()).pk)
 
 
 def page(ended: Layout) -> str:

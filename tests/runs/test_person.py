@@ -10,7 +10,7 @@ from django.urls import reverse
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.engine import commands
 from benchlab.engine import tasks as engine
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.runs import progress
 from benchlab.runs.models import Layout, StepLog
 from benchlab.topologies.models import Topology

@@ -10,7 +10,7 @@ from agents.contracts import AgentError, Reason
 from agents.facts.model import HostFacts
 from benchlab.engine.checks import planning
 from benchlab.hosts import discovery, spare_disks
-from benchlab.topologies import presets
+from benchlab.topologies import host_shapes
 from tests.agents.freebsd_host import DISK, MadeMesh, article_001, read
 from tests.topologies.plans import layer
 
@@ -54,7 +54,7 @@ def test_partitions_are_cut_by_gpart(plan):
 
 def test_the_pool_of_twelve_with_its_log_on_an_ssd_is_planned(plan):
     facts = able(twelve_and_an_ssd(), "gpart", "zpool", "zfs")
-    made = plan(presets.PRESETS["zpool-12-slog"].stack, facts)
+    made = plan(host_shapes.PRESETS["zpool-12-slog"].stack, facts)
     create = next(step.argv for step in made.steps if step.argv[:2] == ("zpool", "create"))
     assert f"/dev/gpt/{made.layers[0].gives.name}-log-1" in create
 

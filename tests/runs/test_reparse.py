@@ -10,7 +10,7 @@ from django.core.management import call_command
 
 from agents.contracts import Metric, Reason, Unit
 from agents.tools import dd
-from benchlab.runs import artifact_reader, artifact_writer, attempt_meta, conclusion
+from benchlab.runs import artifacts, attempt_meta, conclusion
 from benchlab.runs.models import Attempt
 from tests.charts import made
 
@@ -33,7 +33,7 @@ def attempts(team) -> list[Attempt]:
         one.run.save()
         one.artifacts.all().delete()
         one.measurements.all().delete()
-        artifact_writer.store_artifacts(one, {"stdout": b"", "stderr": DD})
+        artifacts.store_artifacts(one, {"stdout": b"", "stderr": DD})
         one.meta |= {"state": "exited"}
         one.exit_code = 0
         one.save()
@@ -121,22 +121,22 @@ def test_one_that_crashes_a_parser_does_not_stop_the_others(attempts, monkeypatc
 def test_what_is_too_large_for_the_memory_is_kept_and_said(attempts, monkeypatch):
     """The samples cost their series, the tool's own file its figures."""
     attempt = attempts[0]
-    artifact_writer.store_artifacts(attempt, {artifact_writer.SAMPLES: b"x" * 2000})
-    monkeypatch.setattr(artifact_reader, "FILE_MAX_BYTES", 1000)
+    artifacts.store_artifacts(attempt, {artifacts.SAMPLES: b"x" * 2000})
+    monkeypatch.setattr(artifacts, "FILE_MAX_BYTES", 1000)
     assert conclusion.reparse_attempt(attempt) == ""
-    said = attempt.meta[attempt_meta.NOT_SAMPLED][artifact_writer.SAMPLES]
+    said = attempt.meta[attempt_meta.NOT_SAMPLED][artifacts.SAMPLES]
     assert said.startswith("samples has") and said.endswith("it is kept whole")
     assert attempt.measurements.exists()
-    monkeypatch.setattr(artifact_reader, "FILE_MAX_BYTES", 10)
+    monkeypatch.setattr(artifacts, "FILE_MAX_BYTES", 10)
     assert "stderr has" in conclusion.reparse_attempt(attempt)
     assert attempt.measurements.exists()
 
 
 def test_logs_that_are_too_large_together_have_no_series(attempts, monkeypatch):
     attempt = attempts[0]
-    artifact_writer.store_artifacts(attempt, {"fio.json": FIO, "fio_clat_hist.1.log": b"not read"})
+    artifacts.store_artifacts(attempt, {"fio.json": FIO, "fio_clat_hist.1.log": b"not read"})
     attempt.run.tool = "fio"
-    monkeypatch.setattr(artifact_reader, "TOTAL_MAX_BYTES", len(FIO))
+    monkeypatch.setattr(artifacts, "TOTAL_MAX_BYTES", len(FIO))
     assert conclusion.reparse_attempt(attempt) == ""
     assert "it is kept whole" in attempt.meta[attempt_meta.NOT_SAMPLED]["fio"]
     assert attempt.measurements.exists()
@@ -146,9 +146,7 @@ def test_a_run_of_an_old_fio_that_was_refused_comes_back(attempts):
     """Its JSON has no count of samples: fio 3.18 brought that."""
     attempt = ended(attempts[0], "failed", Reason.PARSE_FAILED)
     attempt.run.tool = "fio"
-    artifact_writer.store_artifacts(
-        attempt, {"fio.json": (FIO_CASES / "3.16-single.json").read_bytes()}
-    )
+    artifacts.store_artifacts(attempt, {"fio.json": (FIO_CASES / "3.16-single.json").read_bytes()})
     assert conclusion.reparse_attempt(attempt) == ""
     attempt.refresh_from_db()
     assert (attempt.outcome, attempt.reason) == ("succeeded", "")
@@ -159,7 +157,7 @@ def test_what_cannot_be_read_says_which_field_and_keeps_what_came(attempts):
     attempt = ended(attempts[0], "failed", Reason.PARSE_FAILED)
     attempt.run.tool = "fio"
     raw = (FIO_CASES / "3.16-single.json").read_bytes().replace(b'"io_bytes"', b'"io_bytesx"')
-    artifact_writer.store_artifacts(attempt, {"fio.json": raw})
+    artifacts.store_artifacts(attempt, {"fio.json": raw})
     assert "io_bytes" in conclusion.reparse_attempt(attempt)
     assert bytes(attempt.artifacts.get(name="fio.json").content) == raw
     attempt.refresh_from_db()

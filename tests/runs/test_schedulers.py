@@ -13,15 +13,15 @@ from agents.contracts import AgentError, Ran, Reason
 from agents.facts import reading
 from agents.facts.health import Health
 from agents.steps import scripts
-from benchlab.engine import tool_consoles
-from benchlab.engine.checks import condition, fingerprint, planning, preflight
+from benchlab.engine import jobs
+from benchlab.engine.checks import condition, planning, preflight
 from benchlab.engine.checks.condition import Condition
 from benchlab.engine.commands import copy_as_draft
-from benchlab.engine.phases import provision, run_attempts, teardown
+from benchlab.engine.phases import provision, run_attempts
 from benchlab.findings import stored_runs
 from benchlab.hosts import discovery
-from benchlab.runs import active_facts
-from benchlab.runs.active_facts import QUEUES
+from benchlab.runs import attempt_meta
+from benchlab.runs.attempt_meta import QUEUES
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.runs.states import Outcome
 from benchlab.runs.verdict import Verdict
@@ -207,7 +207,7 @@ def test_a_run_that_asks_for_none_reads_and_writes_nothing(ready, kernel, paper)
 
 def test_the_way_down_brings_back_what_each_disk_had(ready, kernel, paper):
     set_for(ready, "kyber", paper)
-    teardown.clear_disks(ready, paper)
+    provision.clear_disks(ready, paper)
     assert kernel.queues == BEFORE
     down = [row.says for row in StepLog.objects.filter(kind="teardown")]
     assert down[:3] == [
@@ -217,7 +217,7 @@ def test_the_way_down_brings_back_what_each_disk_had(ready, kernel, paper):
     ]
     # Down once more, as after a worker that died there: nothing is left to do.
     wrote = len(kernel.written)
-    teardown.clear_disks(ready, paper)
+    provision.clear_disks(ready, paper)
     assert len(kernel.written) == wrote
 
 
@@ -225,7 +225,7 @@ def test_what_cannot_be_put_back_is_said(ready, kernel, paper):
     set_for(ready, "kyber", paper)
     kernel.deaf = True
     with pytest.raises(AgentError, match="sdb: scheduler is kyber, it was mq-deadline"):
-        teardown.clear_disks(ready, paper)
+        provision.clear_disks(ready, paper)
 
 
 def look(kernel: Kernel) -> Condition:
@@ -304,8 +304,8 @@ def test_the_looks_between_runs_call_it_no_change(ready, kernel, paper):
 def test_a_fingerprint_has_what_was_in_force_and_one_without_is_what_it_was(ready, kernel, paper):
     plan, told = planning.stored_plan(ready), paper.facts
     attempt = attempt_of(ready, "kyber")
-    plain = fingerprint.fingerprint_parts(ready, plan, attempt, told)
-    found = fingerprint.fingerprint_parts(
+    plain = condition.fingerprint_parts(ready, plan, attempt, told)
+    found = condition.fingerprint_parts(
         ready, plan, attempt, told, (), set_for(ready, "kyber", paper)
     )
     assert [one["scheduler"] for one in plain["devices"]] == ["mq-deadline", "none"]
@@ -319,7 +319,7 @@ def test_a_run_is_started_with_what_it_asked_for_on_record(ready, kernel, paper,
     console = SimpleNamespace(
         begin=lambda *given: begun.append(dict(kernel.queues["sdb"])), notes=lambda playing: {}
     )
-    monkeypatch.setattr(tool_consoles, "attempt_console", lambda attempt: console)
+    monkeypatch.setattr(jobs, "attempt_console", lambda attempt: console)
     monkeypatch.setattr(discovery, "missing_program", lambda *given: "")
     monkeypatch.setattr(reading, "read_state_hash", lambda *given: "g")
     monkeypatch.setattr(condition, "check_before_run", lambda *given: Condition())
@@ -363,13 +363,13 @@ def test_findings_see_what_was_in_force_and_that_it_was_asked_for(ready):
 
 def test_facts_are_overlaid_only_where_something_was_set():
     told = {"devices": [{"name": "sdb", "scheduler": "none"}, {"name": "sda"}]}
-    assert active_facts.facts_during_attempt(told, {}) is told
+    assert attempt_meta.facts_during_attempt(told, {}) is told
     queues = {"sdb": {"scheduler": "kyber", "nr_requests": "64"}}
-    assert active_facts.facts_during_attempt(told, {QUEUES: queues})["devices"] == [
+    assert attempt_meta.facts_during_attempt(told, {QUEUES: queues})["devices"] == [
         {"name": "sdb", "scheduler": "kyber"},
         {"name": "sda"},
     ]
-    assert active_facts.describe_queues(queues) == "sdb kyber (nr_requests 64)"
+    assert attempt_meta.describe_queues(queues) == "sdb kyber (nr_requests 64)"
 
 
 def test_the_page_of_a_run_says_what_was_in_force(ready, web):

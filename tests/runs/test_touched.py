@@ -15,7 +15,7 @@ from benchlab.audit.models import Entry
 from benchlab.engine import commands
 from benchlab.engine import tasks as engine
 from benchlab.engine.checks import planning
-from benchlab.engine.phases import grow, manual_steps, provision
+from benchlab.engine.phases import grow, provision
 from benchlab.runs import transitions
 from benchlab.runs.models import Layout, StepLog
 from benchlab.runs.states import LayoutPhase, Outcome
@@ -107,7 +107,7 @@ def test_a_disk_above_a_person_is_compared_with_what_was_confirmed(paper, make_l
     commands.report_manual_step(layout, layout.person_key, "alice")
     paper.disks(SDB, SDC, replace(SDD, signatures=EXT4))
     layout.refresh_from_db()
-    assert manual_steps.accept_step(layout, paper)
+    assert provision.accept_step(layout, paper)
     with pytest.raises(AgentError, match="/dev/sdd of lab1 changed") as raised:
         provision.build_layout(layout)
     assert raised.value.reason is Reason.PLAN_STALE

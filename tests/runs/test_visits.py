@@ -12,15 +12,15 @@ from django.urls import reverse
 from django.utils import timezone
 
 from agents.facts.model import Signature
-from benchlab.campaigns import build_times
+from benchlab.campaigns import cost
 from benchlab.campaigns.models import Workload
 from benchlab.charts.queries import read_groups
-from benchlab.engine import added_repeats, commands, load_state
+from benchlab.engine import commands, load_state, new_runs
 from benchlab.engine import tasks as engine
 from benchlab.engine.checks import previews
 from benchlab.engine.decide import built
 from benchlab.engine.decisions import AcquireHost, Wait
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.pages.campaigns import heat
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LayoutPhase as P
@@ -129,20 +129,20 @@ def test_later_estimates_know_how_long_building_took(make_campaign):
     campaign = make_campaign(repeats=2)
     [host] = {one.host for one in campaign.layouts.select_related("host")}
     topologies = list(Topology.objects.order_by("pk"))
-    before = build_times.estimate_builds([host], topologies)
+    before = cost.estimate_builds([host], topologies)
     assert {one.learned for one in before.values()} == {False}
     assert {one.expected_s for one in campaign.layouts.all()} == {20.0}
     drive.plan_and_start(campaign)
     drive.to_the_end(campaign)
     Layout.objects.filter(campaign=campaign, visit=2).update(rebuilds=1)  # was cut off: no example
-    found = build_times.estimate_builds([host], topologies)
+    found = cost.estimate_builds([host], topologies)
     for topology in topologies:
         one = found[host.pk, topology.pk]
         like = campaign.layouts.get(topology=topology, visit=1)
         assert one.learned and one.seconds == pytest.approx(like.build_s + like.teardown_s)
     Topology.objects.filter(pk=topologies[0].pk).update(stack=[])
     topologies[0].refresh_from_db()
-    assert not build_times.estimate_builds([host], topologies)[host.pk, topologies[0].pk].learned
+    assert not cost.estimate_builds([host], topologies)[host.pk, topologies[0].pk].learned
 
 
 @pytest.mark.night
@@ -327,7 +327,7 @@ def test_repeats_that_are_added_make_turns_of_what_was_built_one_after_the_other
     drive.to_the_end(campaign)
     assert designs(user, campaign) == {"one_after_other"}
     like = list(campaign.runs.filter(repeat=1).values_list("pk", flat=True))
-    assert added_repeats.add_repeats(campaign, like, 2, after=2) == 4
+    assert new_runs.add_repeats(campaign, like, 2, after=2) == 4
     assert drive_plan(campaign) == 2, "each is looked at and agreed to before it is built"
     drive.to_the_end(campaign)
     built = in_order(campaign)
@@ -360,7 +360,7 @@ def test_repeats_are_queued_on_a_layout_that_stands(make_campaign, monkeypatch):
     first = campaign.layouts.order_by("position").first()
     step_alone(first, P.READY)
     run = campaign.runs.get(topology=first.topology)
-    assert added_repeats.add_repeats(campaign, [run.pk], 2) == 2
+    assert new_runs.add_repeats(campaign, [run.pk], 2) == 2
     drive.to_the_end(campaign)
     assert campaign.layouts.count() == 2, "nothing was built once more"
     done = first.attempts.filter(outcome="succeeded").values_list("run__repeat", flat=True)

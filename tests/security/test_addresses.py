@@ -10,7 +10,7 @@ import pytest
 from agents.contracts import AgentError, Reason, Secret
 from agents.ssh import reach, shell
 from benchlab import env
-from benchlab.hosts import credentials, registration, ssh_access
+from benchlab.hosts import registration, ssh_access
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
 
@@ -82,7 +82,7 @@ def test_a_real_socket_in_a_forbidden_net_hears_nothing(team, settings):
     settings.BENCHLAB_FORBID_NETS = ("127.0.0.0/8",)
     with socket.create_server(("127.0.0.1", 0)) as server:
         host = registration.add_host(
-            team, "meta", "127.0.0.1", credentials.make_credential(team, "k"), port=server.getsockname()[1]
+            team, "meta", "127.0.0.1", registration.make_credential(team, "k"), port=server.getsockname()[1]
         )  # fmt: skip
         with pytest.raises(AgentError) as raised:
             ssh_access.offer_key(host)

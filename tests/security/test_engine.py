@@ -17,7 +17,7 @@ from benchlab.engine.decide import built
 from benchlab.engine.decisions import Decision, Poll
 from benchlab.engine.phases import end_attempts
 from benchlab.hosts import ssh_access
-from benchlab.runs import artifact_writer, conclusion
+from benchlab.runs import artifacts, conclusion
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
@@ -93,7 +93,7 @@ def test_what_the_runner_noted_is_kept_whatever_it_is(attempt):
     notes = "".join(f"{name}={ALL}\0\n" for name in ("boot", "dropped")).replace("\n\n", "\n")
     meta = job._meta(job._parse_pairs(f"state=exited\nexit=0\n{notes}"), 0)
     files = {"stdout": (ALL + "\0").encode(), "stderr": b"\xff\xfe" + TERMINAL.encode()}
-    artifact_writer.store_fetched(attempt, job.Fetched(files, b"\0" * 100, b"", meta))
+    artifacts.store_fetched(attempt, job.Fetched(files, b"\0" * 100, b"", meta))
     attempt.refresh_from_db()
     assert attempt.artifacts.get(name="stdout").content == files["stdout"]
 
@@ -101,7 +101,7 @@ def test_what_the_runner_noted_is_kept_whatever_it_is(attempt):
 def test_output_that_makes_no_sense_is_a_run_that_failed(attempt):
     meta = job._meta({"state": "exited", "exit": "0"}, 0)
     raw = b'{"jobs": [' + b"[" * 2000 + ALL.encode() + b"\0"
-    artifact_writer.store_fetched(
+    artifacts.store_fetched(
         attempt, job.Fetched({"stdout": raw, "stderr": raw, "fio.json": raw}, raw, b"", meta)
     )
     attempt.refresh_from_db()

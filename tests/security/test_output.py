@@ -25,7 +25,7 @@ from agents.jobs import job, spool
 from agents.plaintext import CONTROL, one_line, visible
 from benchlab import terminal
 from benchlab.logs import INDENT, JsonFormatter, LineFormatter
-from benchlab.runs import storable
+from benchlab.runs import artifact_figures
 from benchlab.web import texts
 from tests.charts import made
 from tests.security.hostile import ALL, FORMULA, LONG, MARKUP, PROMPT, SHELL, TERMINAL
@@ -151,17 +151,19 @@ def test_cells_of_a_spreadsheet_are_words(words):
 
 
 def test_figures_are_called_something_that_can_be_kept():
-    found = storable.storable_metrics(
+    found = artifact_figures.storable_metrics(
         [Metric("iops", 1.0, Unit.RATIO, {"job\0": ALL + "\ud800"}, note=LONG)]
     )
     assert not CONTROL.search(str(found[0].labels)) and len(found[0].note) < 10_000
     with pytest.raises(ParseError, match="characters long"):
-        storable.storable_metrics([Metric("x" * 101, 1.0, Unit.RATIO)])
+        artifact_figures.storable_metrics([Metric("x" * 101, 1.0, Unit.RATIO)])
     with pytest.raises(ParseError, match="comes 2 times"):
-        storable.storable_metrics([Metric("x", 1.0, Unit.RATIO), Metric("x", 2.0, Unit.RATIO)])
+        artifact_figures.storable_metrics(
+            [Metric("x", 1.0, Unit.RATIO), Metric("x", 2.0, Unit.RATIO)]
+        )
     one = Series("sdb", "util", Unit.RATIO, (1.0,), (1.0,))
     with pytest.raises(ParseError, match="comes 2 times"):
-        storable.storable_series([("diskstats", one), ("diskstats", one)])
+        artifact_figures.storable_series([("diskstats", one), ("diskstats", one)])
 
 
 @pytest.mark.parametrize("value", [1e300, -1e31, 5e-324, float("inf"), float("nan")])
@@ -171,11 +173,11 @@ def test_a_value_that_nothing_can_have_is_not_known(value):
         Metric("iops", value, Unit.OPS_PER_SECOND, note="As printed."),
         Metric("lat.mean", 0.0, Unit.SECONDS),
     ]
-    absurd, nothing = storable.storable_metrics(told)
+    absurd, nothing = artifact_figures.storable_metrics(told)
     assert absurd.value is None and absurd.note.endswith("which nothing can have. As printed.")
     assert nothing == told[1]
     sampled = Series("sdb", "await", Unit.SECONDS, (1.0, 2.0), (value, 0.5))
-    [(_, kept)] = storable.storable_series([("diskstats", sampled)])
+    [(_, kept)] = artifact_figures.storable_series([("diskstats", sampled)])
     known = value if abs(value) < 1 else pytest.approx(float("nan"), nan_ok=True)
     assert list(kept.values) == [known, 0.5]
 
@@ -183,7 +185,7 @@ def test_a_value_that_nothing_can_have_is_not_known(value):
 def test_what_can_be_kept_can_be_shown(web, team):
     """The largest beside the smallest, as an upload may pair them."""
     host, load, campaign = made.host(team), made.workload(team), made.campaign(team)
-    for name, top in (("A", storable.GREATEST), ("B", storable.LEAST)):
+    for name, top in (("A", artifact_figures.GREATEST), ("B", artifact_figures.LEAST)):
         layout = made.done_layout(campaign, host, made.topology(team, name))
         for depth, repeat in ((1, 1), (1, 2), (8, 1), (8, 2)):
             attempt = made.finished(campaign, layout, load, depth, repeat, 1000.0)

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from benchlab import vault
-from benchlab.hosts import credentials, key_rotation
+from benchlab.hosts import registration
 from benchlab.hosts.models import Credential
 
 FERNET = re.compile(rb"gAAAAA[A-Za-z0-9_=-]{40,}")
@@ -31,7 +31,7 @@ def secrets(team, user, settings) -> list[Credential]:
         user=user, type="recovery_codes",
         data={"seed": vault.encrypt("seed").decode(), "used_mask": 3, "migrated_codes": codes},
     )  # fmt: skip
-    return [credentials.make_credential(team, name) for name in ("one", "two", "three")]
+    return [registration.make_credential(team, name) for name in ("one", "two", "three")]
 
 
 def everything_sealed() -> list[bytes]:
@@ -88,13 +88,13 @@ def test_cut_off_in_the_middle_nothing_is_lost_and_the_rest_follows(secrets, set
 
     monkeypatch.setattr(vault, "reencrypt", dies)
     with pytest.raises(KeyboardInterrupt):
-        key_rotation.rotate_secrets()
+        registration.rotate_secrets()
     for credential in Credential.objects.all():
         assert "PRIVATE KEY" in vault.decrypt(credential.private_key)
     monkeypatch.setattr(vault, "reencrypt", real)
-    done = key_rotation.rotate_secrets()
+    done = registration.rotate_secrets()
     assert (done.renewed, done.already, done.lost) == (4, 1, [])
-    again = key_rotation.rotate_secrets()
+    again = registration.rotate_secrets()
     assert (again.renewed, again.already) == (0, 5)
 
 

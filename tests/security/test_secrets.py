@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 
 from agents.contracts import Secret, Step
 from benchlab import vault
-from benchlab.hosts import credentials
+from benchlab.hosts import registration
 from benchlab.hosts.models import Credential
 from benchlab.logs import LineFormatter
 from benchlab.team import tokens
@@ -39,7 +39,7 @@ def secrets(rows, owner, team) -> dict[str, str]:
     Authenticator.objects.create(
         user=rows.person, type="totp", data={"secret": vault.encrypt(TOTP).decode()}
     )
-    made = credentials.make_credential(team, "secret one")
+    made = registration.make_credential(team, "secret one")
     private = vault.decrypt(made.private_key)
     _, token = tokens.create_token(person, "notebook", Role.OWNER)
     found = {

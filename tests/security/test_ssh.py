@@ -15,7 +15,7 @@ from agents.contracts import AgentError, Reason
 from agents.facts import reading
 from agents.plaintext import CONTROL
 from agents.ssh import command, shell
-from benchlab.hosts import credentials, discovery, registration, ssh_access
+from benchlab.hosts import discovery, registration, ssh_access
 from benchlab.hosts.models import Host
 from tests.security.hostile import ALL, MARKUP, SHELL, TERMINAL
 from tests.security.markup import Page
@@ -127,7 +127,7 @@ def plain(text: str) -> bool:
 
 @pytest.fixture
 def host(team) -> Host:
-    return registration.add_host(team, "bad", "127.0.0.1", credentials.make_credential(team, "k"))
+    return registration.add_host(team, "bad", "127.0.0.1", registration.make_credential(team, "k"))
 
 
 def test_trouble_with_such_a_host_is_kept_and_shown(host, owner):

@@ -14,7 +14,7 @@ from agents.contracts import ParseError
 from agents.texts import extraction, extraction_sandbox
 from agents.texts.extraction import ExtractionOutcome
 from agents.tools import command
-from benchlab.campaigns import trials
+from benchlab.campaigns import services
 
 # For each of half a million numbers some sixty comparisons.
 COSTLY = "x [1] = json: $[?" + "||".join(["@==2"] * 60) + "]"
@@ -24,9 +24,9 @@ FAIR = "y [1] = json first: $[0]"
 
 @pytest.fixture
 def small_limits(monkeypatch):
-    monkeypatch.setattr(trials, "LINE_SECONDS", 0.3)
-    monkeypatch.setattr(trials, "TOTAL_SECONDS", 1)
-    monkeypatch.setattr(trials, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(services, "LINE_SECONDS", 0.3)
+    monkeypatch.setattr(services, "TOTAL_SECONDS", 1)
+    monkeypatch.setattr(services, "WAIT_SECONDS", 0.1)
 
 
 def own_cpu() -> float:
@@ -36,7 +36,7 @@ def own_cpu() -> float:
 
 def test_a_costly_path_ends_and_the_next_line_is_tried(small_limits):
     before = own_cpu()
-    costly, fair = trials.try_lines(1, MANY, [COSTLY, FAIR], "stdout")
+    costly, fair = services.try_lines(1, MANY, [COSTLY, FAIR], "stdout")
     assert costly.name == "x" and "takes more than 0.3 s" in costly.trouble
     assert (fair.value, fair.trouble) == (1.0, "")
     assert own_cpu() - before < 0.5
@@ -45,41 +45,41 @@ def test_a_costly_path_ends_and_the_next_line_is_tried(small_limits):
 def test_a_hundred_of_them_end_together(small_limits):
     begun, before = time.monotonic(), own_cpu()
     lines = [COSTLY.replace("x", f"x{n}", 1) for n in range(100)]
-    rows = trials.try_lines(1, MANY, lines, "stdout")
+    rows = services.try_lines(1, MANY, lines, "stdout")
     assert [row.extraction for row in rows] == lines
     assert all(row.trouble for row in rows) and "was not tried" in rows[-1].trouble
     assert time.monotonic() - begun < 20 and own_cpu() - before < 0.5
 
 
 def test_memory_has_a_limit(small_limits, monkeypatch):
-    monkeypatch.setattr(trials, "LINE_SECONDS", 5)
-    monkeypatch.setattr(trials, "TOTAL_SECONDS", 8)
-    monkeypatch.setattr(trials, "MEMORY_BYTES", 100 * 2**20)
-    hungry, after = trials.try_lines(1, MANY, ["x [1] = json last: $[*]", FAIR], "stdout")
+    monkeypatch.setattr(services, "LINE_SECONDS", 5)
+    monkeypatch.setattr(services, "TOTAL_SECONDS", 8)
+    monkeypatch.setattr(services, "MEMORY_BYTES", 100 * 2**20)
+    hungry, after = services.try_lines(1, MANY, ["x [1] = json last: $[*]", FAIR], "stdout")
     assert "100 MiB" in hungry.trouble
     assert "was not tried" in after.trouble
 
 
 def test_one_team_does_not_keep_another_waiting(small_limits, monkeypatch):
-    monkeypatch.setattr(trials, "LINE_SECONDS", 2)
-    monkeypatch.setattr(trials, "TOTAL_SECONDS", 2)
+    monkeypatch.setattr(services, "LINE_SECONDS", 2)
+    monkeypatch.setattr(services, "TOTAL_SECONDS", 2)
     outcomes: list[object] = []
 
     def attack() -> None:
         try:
-            outcomes.append(trials.try_lines(1, MANY, [COSTLY], "stdout"))
-        except trials.Busy as busy:
+            outcomes.append(services.try_lines(1, MANY, [COSTLY], "stdout"))
+        except services.Busy as busy:
             outcomes.append(busy)
 
     attackers = [threading.Thread(target=attack) for _ in range(5)]
     for thread in attackers:
         thread.start()
     time.sleep(0.05)
-    (row,) = trials.try_lines(2, "[7]", ["y [1] = json: $[0]"], "stdout")
+    (row,) = services.try_lines(2, "[7]", ["y [1] = json: $[0]"], "stdout")
     for thread in attackers:
         thread.join()
     assert row.value == 7.0
-    assert sum(isinstance(outcome, trials.Busy) for outcome in outcomes) == 4
+    assert sum(isinstance(outcome, services.Busy) for outcome in outcomes) == 4
 
 
 def test_the_process_gets_no_secret_and_says_what_the_server_would(monkeypatch):
@@ -94,7 +94,7 @@ def test_the_process_gets_no_secret_and_says_what_the_server_would(monkeypatch):
     sample = json.dumps({"a": 1, "b": "n/a"})
     lines = ["a [s] x 0.5 = json: $.a", "a [1] = json: $.b", "b [1] = json: $.b", "c = wrong"]
     lines.append("d [1] = o json: $.a")
-    rows = trials.try_lines(1, sample, lines, "stdout")
+    rows = services.try_lines(1, sample, lines, "stdout")
     assert set(calls[0]["env"]) == {"PATH", "PYTHONPATH"}
     assert rows == extraction.try_extractions(sample, lines)
     assert all(isinstance(row, ExtractionOutcome) for row in rows)

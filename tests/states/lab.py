@@ -23,10 +23,10 @@ from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign, Run, Workload
 from benchlab.findings import dismissal, storing
 from benchlab.findings.models import Finding
-from benchlab.hosts import credentials
+from benchlab.hosts import registration
 from benchlab.hosts.models import Credential, Device, Host
 from benchlab.lifecycle import deleting
-from benchlab.runs import artifact_writer, conclusion
+from benchlab.runs import artifacts, conclusion
 from benchlab.runs.models import (
     Artifact,
     ArtifactPiece,
@@ -106,10 +106,10 @@ def _results(team: Team, host: Host, stack: Topology, cases: Path) -> Campaign:
         attempt.artifacts.all().delete()
         files = {name: (cases / case).read_bytes()}
         if tool == "dd":
-            files |= {"stdout": b"", artifact_writer.SAMPLES: _samples()}
+            files |= {"stdout": b"", artifacts.SAMPLES: _samples()}
         attempt.tool_version = ""
         attempt.save()
-        artifact_writer.store_artifacts(attempt, files)
+        artifacts.store_artifacts(attempt, files)
         if tool == "sysbench":
             _in_pieces(attempt, files[name])
         if trouble := conclusion.reparse_attempt(attempt):
@@ -193,7 +193,7 @@ def _at_work(team: Team, stack: Topology) -> None:
         now = AttemptPhase.RUNNING if ready else AttemptPhase.QUEUED
         if not down:
             Attempt.objects.create(run=run, layout=layout, phase=now)
-    team.hosts.update(credential=credentials.make_credential(team, "lab"))
+    team.hosts.update(credential=registration.make_credential(team, "lab"))
 
 
 def _not_current(team: Team, user: User, host: Host, stack: Topology) -> None:

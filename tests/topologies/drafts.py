@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agents.plans.fits import Disk
-from benchlab.topologies.size_estimates import DiskSupply
-from benchlab.topologies.stack_edits import apply_edit, parse_edit
+from benchlab.topologies.stack_edits import DiskSupply, apply_edit, parse_edit
 
 EXAMPLE = DiskSupply()
 TIB = 2**40

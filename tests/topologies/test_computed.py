@@ -7,11 +7,10 @@ import pytest
 from agents.drivers import registry
 from agents.plans.chain import specs
 from agents.plans.fits import Disk, example
-from benchlab.topologies import canvas, derived_values
-from benchlab.topologies.inspection import inspect_stack, specs_of
-from benchlab.topologies.layer_offers import all_offers
-from benchlab.topologies.presets import PRESETS
-from benchlab.topologies.size_estimates import DiskSupply, estimate_sizes, good_count, needs_options
+from benchlab.topologies import canvas
+from benchlab.topologies.host_shapes import PRESETS
+from benchlab.topologies.inspection import all_offers, inspect_stack, specs_of
+from benchlab.topologies.stack_edits import DiskSupply, estimate_sizes, good_count, needs_options
 from tests.topologies.drafts import EXAMPLE, TIB, built, of_host
 
 SMALL = "set 1 size 34359738368"  # LVM's caches have a million chunks at most
@@ -19,9 +18,7 @@ CACHED = ("add 0 lvm", "disks 0 data 4", "add 1 lvm_cache", "add 2 filesystem")
 
 
 def row(stack, label, shelf=EXAMPLE):
-    return next(
-        one for one in derived_values.layer_rows(inspect_stack(stack, shelf)) if one.label == label
-    )
+    return next(one for one in canvas.layer_rows(inspect_stack(stack, shelf)) if one.label == label)
 
 
 def test_a_stripe_of_four_is_four_times_a_disk_less_a_mib_each():
@@ -32,7 +29,7 @@ def test_a_stripe_of_four_is_four_times_a_disk_less_a_mib_each():
 
 
 def test_rows_from_the_top_down_and_the_disks_last():
-    rows = derived_values.layer_rows(inspect_stack(built(*CACHED), EXAMPLE))
+    rows = canvas.layer_rows(inspect_stack(built(*CACHED), EXAMPLE))
     assert [one.label for one in rows] == ["File system", "LVM cache", "LVM", "hdd, each", "ssd"]
     assert [one.size for one in rows] == ["14.6 TiB", "14.6 TiB", "14.6 TiB", "3.64 TiB", "931 GiB"]
     assert rows[2].stripe == "256 KiB (4 × 64 KiB)"
@@ -52,7 +49,7 @@ def test_rows_from_the_top_down_and_the_disks_last():
 )  # fmt: skip
 def test_each_layer_is_held_against_the_stripe_below(more, label, css, words):
     stack = built("add 0 lvm", "disks 0 data 4", *more)
-    assert row(stack, label).aligned == derived_values.Alignment(css, words)
+    assert row(stack, label).aligned == canvas.Alignment(css, words)
 
 
 def test_a_hosts_own_disks_are_reckoned_with_and_what_it_lacks_is_like_its_last():
@@ -64,36 +61,33 @@ def test_a_hosts_own_disks_are_reckoned_with_and_what_it_lacks_is_like_its_last(
 
 def test_what_is_wrong_has_no_size_and_what_is_below_has():
     stack = built("add 0 lvm", "disks 0 data 3", "set 0 stripes 2", "add 1 filesystem")
-    assert derived_values.layer_rows(inspect_stack(stack, EXAMPLE)) == []
+    assert canvas.layer_rows(inspect_stack(stack, EXAMPLE)) == []
     stack = [*built("add 0 lvm"), {"kind": "zfs", "devices": []}]
-    assert [one.label for one in derived_values.layer_rows(inspect_stack(stack, EXAMPLE))] == [
+    assert [one.label for one in canvas.layer_rows(inspect_stack(stack, EXAMPLE))] == [
         "LVM",
         "hdd, each",
     ]
 
 
 def test_the_sum_says_what_is_left_of_the_disks():
-    total = derived_values.usable_size(
+    total = canvas.usable_size(
         inspect_stack(built("add 0 md", "disks 0 data 4", "add 1 filesystem"), EXAMPLE)
     )
-    assert total == derived_values.UsableSize("10.9 TiB", "14.6 TiB", "75 %")
-    total = derived_values.usable_size(inspect_stack(built(*CACHED), EXAMPLE))
-    assert total == derived_values.UsableSize("14.6 TiB", "14.6 TiB", "100 %", "1 cache disk")
-    assert derived_values.usable_size(inspect_stack(built("add 0 directory"), EXAMPLE)) is None
-    assert derived_values.usable_size(inspect_stack(built("add 0 zpool"), EXAMPLE)) is None
+    assert total == canvas.UsableSize("10.9 TiB", "14.6 TiB", "75 %")
+    total = canvas.usable_size(inspect_stack(built(*CACHED), EXAMPLE))
+    assert total == canvas.UsableSize("14.6 TiB", "14.6 TiB", "100 %", "1 cache disk")
+    assert canvas.usable_size(inspect_stack(built("add 0 directory"), EXAMPLE)) is None
+    assert canvas.usable_size(inspect_stack(built("add 0 zpool"), EXAMPLE)) is None
 
 
 def test_a_layers_facts_name_its_cache():
     looked = inspect_stack(built(*CACHED), EXAMPLE)
-    assert derived_values.layer_facts(looked, 1) == [
+    assert canvas.layer_facts(looked, 1) == [
         ("Gives", "a logical volume, 14.6 TiB"),
         ("Full stripe", "256 KiB (4 × 64 KiB)"),
     ]
-    assert ("Cache", "1 disk, 931 GiB") in derived_values.layer_facts(looked, 2)
-    assert (
-        derived_values.layer_facts(inspect_stack([{"kind": "zfs", "devices": []}], EXAMPLE), 1)
-        == []
-    )
+    assert ("Cache", "1 disk, 931 GiB") in canvas.layer_facts(looked, 2)
+    assert canvas.layer_facts(inspect_stack([{"kind": "zfs", "devices": []}], EXAMPLE), 1) == []
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)

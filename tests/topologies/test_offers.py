@@ -10,10 +10,14 @@ import pytest
 from agents.drivers import registry
 from agents.plans import chain
 from benchlab.topologies import services
-from benchlab.topologies.inspection import inspect_stack, specs_of
-from benchlab.topologies.layer_offers import all_offers, driver_summary, gap_offers
-from benchlab.topologies.size_estimates import needs_options
-from benchlab.topologies.stack_edits import StackEdit, apply_edit
+from benchlab.topologies.inspection import (
+    all_offers,
+    driver_summary,
+    gap_offers,
+    inspect_stack,
+    specs_of,
+)
+from benchlab.topologies.stack_edits import StackEdit, apply_edit, needs_options
 from tests.topologies.drafts import EXAMPLE, built
 
 KINDS = sorted(registry.all_layers())

@@ -9,7 +9,7 @@ import pytest
 
 from agents.contracts import Secret, Step
 from benchlab.topologies import plan_view
-from benchlab.topologies.script import plan_script
+from benchlab.topologies.plan_view import plan_script
 from tests.topologies.plans import cached, layer, made, many_disks
 from tests.topologies.test_drawing import GROWING, GROWTH
 

@@ -16,12 +16,12 @@ from agents.plans.chain import specs, stage_specs
 from agents.safety.guard import Spare, job_refusals, refusals
 from benchlab.campaigns import cost, matrix
 from benchlab.campaigns.models import Workload
-from benchlab.campaigns.presets import ALL_PRESETS as WORKLOADS
+from benchlab.campaigns.workload_presets import ALL_PRESETS as WORKLOADS
 from benchlab.hosts.models import Device
 from benchlab.testing.profiles import drawn
+from benchlab.topologies.host_shapes import ALL_PRESETS as PRESETS
+from benchlab.topologies.host_shapes import Preset
 from benchlab.topologies.models import Topology
-from benchlab.topologies.presets import ALL_PRESETS as PRESETS
-from benchlab.topologies.presets import Preset
 from tests.agents import situations
 from tests.agents.made_up import GIB, LAYOUT, disk, spare
 from tests.agents.test_guard_plans import ABLE

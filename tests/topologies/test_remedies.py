@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchlab.topologies.inspection import inspect_stack
-from benchlab.topologies.remedies import fewer_disks, find_faults
+from benchlab.topologies.inspection import fewer_disks, find_faults, inspect_stack
 from benchlab.topologies.stack_edits import apply_edit
 from tests.topologies.drafts import EXAMPLE, TIB, built, of_host
 

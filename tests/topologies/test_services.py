@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 
 from agents.drivers import registry
 from benchlab.topologies import services, stack_boxes
-from benchlab.topologies.presets import PRESETS
+from benchlab.topologies.host_shapes import PRESETS
 
 RAW = {"kind": "raw", "options": {}, "devices": [{"use": "data", "role": "ssd", "count": 1}]}
 FILESYSTEM = {"kind": "filesystem", "options": {"type": "ext4"}, "devices": []}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
+from benchlab.topologies.host_shapes import PRESETS
 from benchlab.topologies.models import Topology
-from benchlab.topologies.presets import PRESETS
 from benchlab.topologies.services import create_topology
 from tests.campaigns.conftest import make_host, make_spare
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from benchlab.audit.chain import add_entry
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign
-from benchlab.hosts import credentials
+from benchlab.hosts import registration
 from benchlab.hosts.models import Credential, Device, Host
 from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.runs.states import AttemptPhase, LayoutPhase
@@ -47,7 +47,7 @@ def make() -> None:
         running = phase is LayoutPhase.READY
         now = AttemptPhase.RUNNING if running else AttemptPhase.QUEUED
         Attempt.objects.create(run=run, layout=layout, phase=now)
-    team.hosts.update(credential=credentials.make_credential(team, "lab"))
+    team.hosts.update(credential=registration.make_credential(team, "lab"))
     Credential.objects.exclude(name="lab").delete()  # what stands for keys in other tests is none
     add_entry("host.mark_spare", actor="alice", subject="sdb")
 

@@ -18,7 +18,7 @@ from django.contrib.auth.models import User
 
 from benchlab.audit.models import Entry
 from benchlab.imports.models import Draft
-from benchlab.runs import artifact_writer, events
+from benchlab.runs import artifacts, events
 from benchlab.team.models import Membership
 from benchlab.up.ports import free_port
 from tests import stack
@@ -198,7 +198,7 @@ def test_downloads_are_whole_and_compressed_once(proxy, team):
         campaign, where, made.topology(team, "stripe"), made.workload(team), repeats=20
     )
     raw = os.urandom(MIB) * 24
-    artifact_writer.store_artifacts(attempts[0], {"output": raw})
+    artifacts.store_artifacts(attempts[0], {"output": raw})
     artifact = attempts[0].artifacts.get(name="output")
     logged_in(proxy)
     fetched = proxy.ask(f"/artifacts/{artifact.pk}/")

@@ -19,7 +19,7 @@ from django.http import QueryDict
 from psycopg.sql import SQL
 
 from agents.drivers import registry
-from benchlab.campaigns import points
+from benchlab.campaigns import matrix
 from benchlab.charts import metric_naming, request_params
 from benchlab.charts.queries import OUTSTANDING, Group, Person, Sample
 from benchlab.charts.request_params import Filter
@@ -140,9 +140,9 @@ def _option_level(name: str, options: OptionValues) -> Level:
         value = ", ".join(map(str, value[:MAX_LIST_ITEMS]))
     return Level(
         str(value),
-        points.format_value(name, value),
-        points.numeric_value(name, value),
-        points.point_rank({name: value}),
+        matrix.format_value(name, value),
+        matrix.numeric_value(name, value),
+        matrix.point_rank({name: value}),
     )
 
 

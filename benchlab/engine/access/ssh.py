@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from agents.jobs import job
 from agents.ssh.lasting_shell import lasting
-from benchlab.engine import actions, jobs
+from benchlab.engine import access, jobs
 from benchlab.engine.checks import condition
 from benchlab.engine.decide import BUILT
 from benchlab.engine.decide.built import MANUAL_WAIT_S
@@ -26,16 +26,8 @@ from benchlab.engine.decisions import (
     StopTool,
     TakeDown,
 )
-from benchlab.engine.phases import (
-    end_attempts,
-    grow,
-    manual_steps,
-    provision,
-    run_attempts,
-    teardown,
-)
-from benchlab.engine.polls import PollRequest, polls
-from benchlab.engine.step_rows import StepRows
+from benchlab.engine.phases import end_attempts, grow, provision, run_attempts
+from benchlab.engine.polls import PollRequest, StepRows, polls
 from benchlab.hosts import ssh_access
 from benchlab.runs import conclusion
 from benchlab.runs.models import Attempt, Layout
@@ -54,7 +46,7 @@ def build_layers(rows: StepRows, decided: Build) -> float:
 def check_manual_step(rows: StepRows, decided: CheckManualStep) -> float:
     return (
         0.0
-        if manual_steps.accept_step(rows.layout, ssh_access.connect_to_host(rows.layout.host))
+        if provision.accept_step(rows.layout, ssh_access.connect_to_host(rows.layout.host))
         else MANUAL_WAIT_S
     )
 
@@ -134,7 +126,7 @@ def end_attempt(rows: StepRows, decided: EndAttempt) -> float:
 
 
 def take_down(rows: StepRows, decided: TakeDown) -> float | None:
-    down = teardown.end_unbuilt if decided.nothing else teardown.tear_down
+    down = provision.end_unbuilt if decided.nothing else provision.tear_down
     return None if down(rows.layout) else MANUAL_WAIT_S
 
 
@@ -143,8 +135,8 @@ def _layout_and_attempt(rows: StepRows) -> tuple[Layout, Attempt]:
     return rows.layout, rows.attempt
 
 
-ACTIONS: actions.Actions = {
-    **actions.COMMON,
+ACTIONS: access.Actions = {
+    **access.COMMON,
     Build: build_layers,
     CheckManualStep: check_manual_step,
     RollBackBuild: roll_back_build,

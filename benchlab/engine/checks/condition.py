@@ -1,26 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check before, during and after each run that every layer is in order. A fault stops the layout or marks the run.
+"""Check before, during and after each run that each layer is in order, and settings are those of the verified layout.
 
-The topology chooses which of both (OnDegraded): a run on a degraded array is a test as well, and no figure of it goes
-unmarked. Each check is one command.
+A fault stops the layout or marks the run. The topology chooses which of both (OnDegraded): a run on a degraded array is
+a test as well, and no figure of it goes unmarked. Each check is one command. The fingerprint is a hash of all that must
+be equal for two results to compare without a warning (METHOD).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
-from agents.contracts import AgentError, Reason, Shell, claims_of
+from agents.contracts import NOTHING, AgentError, Claim, Reason, Shell, claims_of
+from agents.drivers import registry
 from agents.facts import health
+from agents.facts import settings as fact_settings
 from agents.facts.health import Health
+from agents.facts.model import HostFacts
+from agents.facts.settings import Change, Setting, Settings
+from agents.facts.sysfs import ATTRIBUTES, Queues, kernel_name
 from agents.jobs import job
 from agents.plans import applied_part, layout_faults
-from benchlab.engine.checks import fingerprint, planning
+from agents.plans.applied_part import scope
+from agents.plans.stack import StackPlan
+from benchlab.engine.checks import planning
 from benchlab.runs import transitions
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LAYOUT_IS_LOST
@@ -245,9 +256,110 @@ def _mark_attempt(attempt: Attempt, ails: Collection[str], when: str) -> None:
         return
     attempt.degraded = [*attempt.degraded, *new]
     if when == DURING:
-        attempt.fingerprint = fingerprint.degraded_digest(attempt.fingerprint, new)
+        attempt.fingerprint = degraded_digest(attempt.fingerprint, new)
     attempt.save(update_fields=["degraded", "fingerprint"])
 
 
 def _degraded(ails: Collection[str]) -> AgentError:
     return AgentError(f"The layout has faults: {'; '.join(ails)}", Reason.DEGRADED)
+
+
+def fingerprint_parts(
+    layout: Layout,
+    plan: StackPlan,
+    attempt: Attempt,
+    facts: HostFacts,
+    ails: Sequence[str] = (),
+    queues: Queues = NOTHING,
+) -> dict[str, Any]:
+    """Parts of the fingerprint, so that a page can say in which of these two results differ.
+
+    `ails`: what was not in order when the run began. `queues`: what was set for it, of disks whose facts are of before.
+    """
+    moment = moments.parse_moment(attempt.run.stage)
+    claims = claims_of(plan.target_at(moment.stage))
+    parts = {
+        "host": layout.host_id,
+        "kernel": facts.kernel,
+        "cpu": f"{facts.cpus} x {facts.cpu_model}",
+        "memory": facts.memory,
+        "devices": [_device_parts(facts, claim.node, queues) for claim in claims],
+        "stack": layout.stack,
+        "tool": attempt.run.tool,
+        "tool_version": tool_version(attempt.run.tool, facts),
+        "options": attempt.run.options,
+    }
+    # Without a key of its own, what was measured before there were stages stays equal
+    if moment != moments.Moment():
+        parts |= {"stage": attempt.run.stage, "stages": layout.stages[: moment.stage]}
+    # No key of its own either: a run on a layout in order stays equal to earlier ones.
+    if ails:
+        parts["degraded"] = sorted(ails)
+    return parts
+
+
+def degraded_digest(digested: str, marks: Sequence[Mapping[str, str]]) -> str:
+    """Digest of a run during which something failed.
+
+    It differs from that of every run in which nothing, or something else, failed.
+    """
+    return parts_digest({"began": digested, "degraded": list(marks)})
+
+
+def parts_digest(parts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def tool_version(kind: str, facts: HostFacts) -> str:
+    """Version line of the tool's first program on that host; "" if it reported none."""
+    needs = registry.tool(kind).NEEDS
+    return facts.tools.get(needs[0].program, "") if needs else ""
+
+
+def _device_parts(facts: HostFacts, node: str, queues: Queues = NOTHING) -> dict[str, Any]:
+    device = facts.find_device(node)
+    if device is None:
+        return {"node": node}
+    parts = {
+        "identity": device.identity,
+        "model": device.model,
+        "size": device.size,
+        "scheduler": queues.get(device.name, {}).get("scheduler", device.scheduler),
+        "sectors": [device.logical_sector, device.physical_sector],
+    }
+    # Without a key of its own, what was measured on disks that tell none stays equal.
+    return parts | ({"firmware": device.firmware} if device.firmware else {})
+
+
+def changed_settings(
+    layout: Layout, attempt: Attempt, state: Condition, queues: Queues | None = None
+) -> list[Change]:
+    """Settings that differ from the expected ones, by the look that `state` holds; [] if none does.
+
+    `queues`: what was set for this run; None before that, when what it asks for is no matter yet.
+    """
+    if state.health is None or state.rebooted:
+        return []
+    plan, moment = planning.stored_plan(layout), moments.parse_moment(attempt.run.stage)
+    part = scope(plan, moment.stage, moment.growing)
+    expected = dict(fact_settings.settings_from_facts(planning.facts_at_ready(layout), part))
+    if attempt.run.scheduler:
+        claims = [claim for claim in plan.claims if claim.node in part.disks]
+        for setting in _queue_settings(claims):
+            expected.pop(setting, None)
+        expected |= _expected_queues(claims, queues or {})
+    return fact_settings.changed_settings(
+        expected, fact_settings.settings_from_health(state.health, part), bool(state.ails)
+    )
+
+
+def _queue_settings(claims: list[Claim]) -> list[Setting]:
+    return [(attribute, claim.node) for claim in claims for attribute in ATTRIBUTES]
+
+
+def _expected_queues(claims: list[Claim], queues: Queues) -> Settings:
+    return {
+        (attribute, claim.node): value
+        for claim in claims
+        for attribute, value in queues.get(kernel_name(claim.node), {}).items()
+    }

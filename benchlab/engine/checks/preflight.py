@@ -29,7 +29,7 @@ from agents.facts.model import HostFacts
 from agents.plans import stack
 from agents.safety import guard
 from agents.safety.guard import job_refusals
-from benchlab.engine import jobs, tool_consoles
+from benchlab.engine import jobs
 from benchlab.engine.checks import planning
 from benchlab.engine.checks.condition import Condition
 from benchlab.hosts import discovery, spare_disks
@@ -153,7 +153,7 @@ def _refusal(
         return error.reason, str(error)
     if trial is None:
         return None, ""
-    console = tool_consoles.attempt_console(attempt)
+    console = jobs.attempt_console(attempt)
     try:
         trial = console.filled(attempt, trial)
     except AgentError as error:

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from benchlab.engine.decide import built
-from benchlab.engine.decisions import Decision
-from benchlab.engine.layout_state import LayoutState
+from benchlab.engine.decisions import Decision, LayoutState
 from benchlab.runs.states import LayoutPhase
 
 Rules = Mapping[str, Callable[[LayoutState], Decision]]

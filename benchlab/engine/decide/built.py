@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from agents.contracts import Reason
 from agents.jobs.job import State
-from benchlab.engine.checks.interruption import interruption_error
 from benchlab.engine.decisions import (
     AcquireHost,
     BeginTeardown,
@@ -16,10 +15,13 @@ from benchlab.engine.decisions import (
     CheckManualStep,
     CheckOverdue,
     CollectOutput,
+    CurrentAttempt,
     Decision,
     Discard,
     EndAttempt,
     GrowStage,
+    LayoutState,
+    ManualStep,
     Poll,
     ReportProgress,
     RetryRun,
@@ -31,8 +33,8 @@ from benchlab.engine.decisions import (
     StopTool,
     TakeDown,
     Wait,
+    interruption_error,
 )
-from benchlab.engine.layout_state import CurrentAttempt, LayoutState, ManualStep
 from benchlab.runs.states import AttemptPhase, Outcome, Player
 
 BUSY_S = 3.0

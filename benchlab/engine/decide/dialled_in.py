@@ -9,12 +9,12 @@ from benchlab.engine.decisions import (
     BeginTeardown,
     Build,
     Decision,
+    LayoutState,
     Poll,
     RetryRun,
     StartRun,
     TakeDown,
 )
-from benchlab.engine.layout_state import LayoutState
 from benchlab.runs.states import AttemptPhase, Outcome, Player
 
 LOOK_S = 1.0

@@ -8,12 +8,12 @@ from benchlab.engine.decisions import (
     BeginTeardown,
     Decision,
     Discard,
+    LayoutState,
     MarkStuck,
     RetryTeardown,
     RollBackBuild,
     Wait,
 )
-from benchlab.engine.layout_state import LayoutState
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 
 BACKOFF_S = 5.0

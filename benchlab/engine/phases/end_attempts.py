@@ -11,12 +11,12 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from agents.contracts import RETRYABLE, AgentError, Job, Reason, Shell
 from agents.jobs import job
-from benchlab.engine import jobs, tool_consoles
+from benchlab.engine import jobs
 from benchlab.engine.checks import condition, planning
 from benchlab.engine.decisions import Stop
-from benchlab.engine.step_rows import StepRows
+from benchlab.engine.polls import StepRows
 from benchlab.hosts import ssh_access
-from benchlab.runs import artifact_writer, attempt_meta, conclusion, large_outputs, transitions
+from benchlab.runs import artifacts, attempt_meta, conclusion, transitions
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict, judge_attempt
@@ -28,7 +28,7 @@ LAST_REMOVED = 8
 
 def attempt_job(layout: Layout, attempt: Attempt) -> Job:
     """Job of an attempt, as far as polling and collecting are concerned."""
-    return tool_consoles.attempt_console(attempt).fit(
+    return jobs.attempt_console(attempt).fit(
         jobs.build_job(attempt, layout), planning.facts_at_ready(layout)
     )
 
@@ -69,14 +69,14 @@ def stop_attempt(layout: Layout, attempt: Attempt, shell: Shell) -> None:
         )
     # What could not be fetched when it ended must not hold the host now.
     over = attempt.phase == AttemptPhase.DONE
-    samples = attempt.artifacts.filter(name=artifact_writer.SAMPLES)
+    samples = attempt.artifacts.filter(name=artifacts.SAMPLES)
     if stopped.state != job.State.ABSENT and not over and not samples.exists():
         try:
-            large_outputs.store_outputs(layout, attempt, shell, spool, work.outputs)
+            artifacts.store_outputs(layout, attempt, shell, spool, work.outputs)
         except AgentError as error:
             if error.reason in RETRYABLE:
                 raise
-            large_outputs.give_up(attempt, spool, error)
+            artifacts.give_up(attempt, spool, error)
 
 
 def _end_finished(layout: Layout, attempt: Attempt) -> bool:
@@ -88,7 +88,7 @@ def _end_finished(layout: Layout, attempt: Attempt) -> bool:
     if (
         not on_host
         or not through
-        or tool_consoles.attempt_console(attempt).is_played(planning.facts_at_ready(layout))
+        or jobs.attempt_console(attempt).is_played(planning.facts_at_ready(layout))
     ):
         return False
     condition.mark_unchecked(attempt, "the layout was lost")

@@ -17,7 +17,7 @@ from agents.contracts import AgentError, Progress, Reason, Shell, Step
 from agents.plans import stack
 from agents.plans.applied_part import new_claims
 from benchlab.engine.checks import condition, planning, preflight
-from benchlab.engine.checks.interruption import interruption_error
+from benchlab.engine.decisions import interruption_error
 from benchlab.engine.phases import step_log
 from benchlab.hosts import discovery, ssh_access
 from benchlab.runs import transitions

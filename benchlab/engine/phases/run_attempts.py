@@ -27,14 +27,14 @@ from agents.plans import applied_part as plan_settings
 from agents.plans import before_runs, stack
 from agents.safety import guard
 from agents.ssh.lasting_shell import lasting
-from benchlab.engine import jobs, tool_consoles
-from benchlab.engine.checks import changed_settings, condition, fingerprint, planning, preflight
+from benchlab.engine import jobs
+from benchlab.engine.checks import condition, planning, preflight
 from benchlab.engine.checks.condition import Condition
 from benchlab.engine.phases import end_attempts, grow, step_log
 from benchlab.hosts import ssh_access
-from benchlab.runs import artifact_writer, attempt_meta, conclusion, large_outputs, transitions
-from benchlab.runs.active_facts import QUEUES
-from benchlab.runs.artifact_reader import Outputs
+from benchlab.runs import artifacts, attempt_meta, conclusion, transitions
+from benchlab.runs.artifacts import Outputs
+from benchlab.runs.attempt_meta import QUEUES
 from benchlab.runs.models import Attempt, Layout, LiveChunk, StepLog
 from benchlab.runs.states import LAYOUT_IS_LOST, AttemptPhase, Outcome
 from benchlab.runs.verdict import Verdict, judge_attempt
@@ -52,7 +52,7 @@ def start_attempt(layout: Layout, attempt: Attempt) -> None:
     """Check once more that nothing changed under us, then start the tool. Starting twice starts once."""
     if attempt.phase == AttemptPhase.QUEUED:
         transitions.move_attempt(attempt, AttemptPhase.STARTING, started_at=timezone.now())
-    shell, console = ssh_access.connect_to_host(layout.host), tool_consoles.attempt_console(attempt)
+    shell, console = ssh_access.connect_to_host(layout.host), jobs.attempt_console(attempt)
     try:
         with lasting(shell) as quick:
             # Before each run: a program that was sound for the last one may be another by now.
@@ -84,7 +84,7 @@ def start_attempt(layout: Layout, attempt: Attempt) -> None:
     if awaited:
         grow.note_progress(layout, awaited)
     plan = planning.stored_plan(layout)
-    context = fingerprint.fingerprint_parts(layout, plan, attempt, facts, state.ails, queues)
+    context = condition.fingerprint_parts(layout, plan, attempt, facts, state.ails, queues)
     swept = {QUEUES: queues} if queues else {}
     during = {"during": {"start": [asdict(item) for item in awaited]}} if awaited else {}
     transitions.move_attempt(
@@ -94,7 +94,7 @@ def start_attempt(layout: Layout, attempt: Attempt) -> None:
         timeout_s=work.timeout_s,
         boot_id=facts.boot_id[:64],
         facts_id=layout.facts_ready_id,
-        fingerprint=fingerprint.parts_digest(context),
+        fingerprint=condition.parts_digest(context),
         tool_version=context["tool_version"][:200],
         meta=during | swept | console.notes(playing),
         seen_at=timezone.now(),
@@ -112,13 +112,13 @@ def check_verified(layout: Layout, attempt: Attempt, shell: Shell) -> Condition:
     CHANGED_MEANWHILE naming what still differs; others as condition.check_before_run.
     """
     state = condition.check_before_run(layout, shell)
-    changed = changed_settings.changes(layout, attempt, state)
+    changed = condition.changed_settings(layout, attempt, state)
     plan, stage = planning.stored_plan(layout), moments.parse_moment(attempt.run.stage).stage
     if changed and (steps := plan_settings.setting_steps(plan, stage)):
         lost = [claim for claim in plan.claims if claim.node in state.gone]
         _run_settings(layout, steps, lost, shell)
         state = condition.check_before_run(layout, shell)
-        changed = changed_settings.changes(layout, attempt, state)
+        changed = condition.changed_settings(layout, attempt, state)
     if not changed:
         return state
     words = [
@@ -208,7 +208,7 @@ def store_output(layout: Layout, attempt: Attempt, polled: job.Polled) -> None:
     """Store what the poll brought of a job that is over."""
     why, came = f"the job is over: {polled.state}", polled.fetched
     if came and not came.waiting:
-        artifact_writer.store_fetched(attempt, came, over=why)
+        artifacts.store_fetched(attempt, came, over=why)
         return
     transitions.move_attempt(attempt, AttemptPhase.COLLECTING, why, seen_at=attempt.seen_at)
     if came:
@@ -217,7 +217,7 @@ def store_output(layout: Layout, attempt: Attempt, polled: job.Polled) -> None:
             end_attempts.attempt_job(layout, attempt),
         )
         spool = jobs.job_spool(attempt, work)
-        large_outputs.store_outputs(layout, attempt, shell, spool, work.outputs, came)
+        artifacts.store_outputs(layout, attempt, shell, spool, work.outputs, came)
 
 
 def collect_attempt(layout: Layout, attempt: Attempt) -> None:
@@ -237,22 +237,20 @@ def _conclude(layout: Layout, attempt: Attempt, shell: Shell, state: Condition |
     spool = jobs.job_spool(attempt, work)
     files = Outputs(attempt)
     # a worker died before it stored what it had fetched
-    if artifact_writer.SAMPLES not in files:
+    if artifacts.SAMPLES not in files:
         try:
-            large_outputs.store_outputs(layout, attempt, shell, spool, work.outputs)
+            artifacts.store_outputs(layout, attempt, shell, spool, work.outputs)
         except AgentError as error:
             if error.reason in LAYOUT_IS_LOST:
                 raise
-            large_outputs.give_up(attempt, spool, error)
+            artifacts.give_up(attempt, spool, error)
             message = attempt.meta[attempt_meta.ON_HOST]
             conclusion.end_attempt(attempt, Verdict(Outcome.FAILED, error.reason, message))
             return
         files = Outputs(attempt)
     if state is not None:
-        condition.mark_sampled_faults(
-            layout, attempt, state, files.get(artifact_writer.SAMPLES, b"")
-        )
-    console = tool_consoles.attempt_console(attempt)
+        condition.mark_sampled_faults(layout, attempt, state, files.get(artifacts.SAMPLES, b""))
+    console = jobs.attempt_console(attempt)
     judged = console.judged(attempt, judge_attempt(attempt, work), planning.facts_at_ready(layout))
     judged = fail_if_changed(
         layout, attempt, _note_final_progress(layout, attempt, judged, shell), state
@@ -277,7 +275,7 @@ def retry_attempt(layout: Layout, attempt: Attempt) -> None:
     again.
     """
     attempt.refresh_from_db()
-    console = tool_consoles.attempt_console(attempt)
+    console = jobs.attempt_console(attempt)
     if attempt.phase != AttemptPhase.RUNNING or console.is_kept(attempt):
         return
     shell = ssh_access.connect_to_host(layout.host)
@@ -317,7 +315,7 @@ def fail_if_changed(
     if state.rebooted:
         condition.mark_unchecked(attempt, "the host was rebooted")
         return verdict
-    changed = changed_settings.changes(layout, attempt, state, attempt.meta.get(QUEUES) or {})
+    changed = condition.changed_settings(layout, attempt, state, attempt.meta.get(QUEUES) or {})
     if not changed:
         return verdict
     words = [change.describe("when the run began", "after the run") for change in changed]

@@ -46,7 +46,7 @@ from benchlab.runs.progress import State
 from benchlab.runs.states import LayoutPhase
 from benchlab.team import current_roles
 from benchlab.team.roles import Role, require_role
-from benchlab.topologies.disk_counts import missing_disks, required_disks
+from benchlab.topologies.models import missing_disks, required_disks
 from benchlab.web.shared_answers import SharedAnswers, access_rights
 
 # Identities of the disks that a plan claims, however deep (charts.conditions.claims), without reading the plan.

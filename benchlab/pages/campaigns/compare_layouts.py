@@ -19,15 +19,15 @@ from django.views.decorators.http import require_http_methods
 
 from agents.drivers import registry
 from agents.drivers.protocols import Layer
-from benchlab.campaigns import ordering, workload_goals
-from benchlab.campaigns.estimate import Estimate, estimate
+from benchlab.campaigns import estimates, workload_presets
+from benchlab.campaigns.estimates import Estimate, estimate
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.services import find_or_create_workload
-from benchlab.engine import fitted_topologies
-from benchlab.engine.fitted_topologies import FittedTopology
-from benchlab.engine.new_campaign import create_campaign
-from benchlab.hosts.disk_marks import Mark, disk_marks
+from benchlab.campaigns.services import Selection, find_or_create_workload
+from benchlab.engine.checks import previews
+from benchlab.engine.checks.previews import FittedTopology
+from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts.models import Device, Host
+from benchlab.hosts.spare_disks import Mark, disk_marks
 from benchlab.runs.models import Layout
 from benchlab.topologies.canvas import option_summary
 from benchlab.topologies.host_shapes import CHOSEN_AT_FIRST, FAST_ROLES
@@ -98,7 +98,7 @@ class ChosenHosts:
     def spares(self) -> str:
         """Spare disks that each of them has, in words."""
         return _role_counts(
-            fitted_topologies.common_disks(choice.host_and_devices for choice in self.choices)
+            previews.common_disks(choice.host_and_devices for choice in self.choices)
         )
 
 
@@ -136,7 +136,7 @@ class CompareForm(forms.Form):
         error_messages={"required": f"Tick {MIN_LAYOUTS} to {MAX_LAYOUTS} layouts."}
     )
     matters = forms.ChoiceField(
-        choices=[(matter.slug, matter.name) for matter in workload_goals.WORKLOAD_GOALS.values()]
+        choices=[(matter.slug, matter.name) for matter in workload_presets.WORKLOAD_GOALS.values()]
     )
     repeats = forms.TypedChoiceField(
         choices=list(REPEATS.items()),
@@ -148,14 +148,14 @@ class CompareForm(forms.Form):
         label="Time a point",
         choices=[
             (time_choice.slug, time_choice.says)
-            for time_choice in workload_goals.RUN_LENGTHS.values()
+            for time_choice in workload_presets.RUN_LENGTHS.values()
         ],
         initial="usual",
     )
     depths = forms.CharField(
         label="Outstanding I/Os",
         max_length=100,
-        initial=", ".join(map(str, workload_goals.DEPTHS)),
+        initial=", ".join(map(str, workload_presets.DEPTHS)),
     )
     name = forms.CharField(
         required=False, max_length=200, help_text="Empty: the host and what is compared"
@@ -194,7 +194,7 @@ class Comparison:
 
     hosts: list[Host]
     fittings: list[FittedTopology]
-    works: list[workload_goals.WorkloadSpec]
+    works: list[workload_presets.WorkloadSpec]
     repeats: int
 
     @property
@@ -216,7 +216,7 @@ def compare_layouts(request: HttpRequest) -> HttpResponse:
     choices = _host_choices(request.user)
     chosen = _choose_hosts(choices, parameters.get("host", ""), parameters.getlist("also"))
     fittings = (
-        fitted_topologies.fit_topologies([choice.host_and_devices for choice in chosen.choices])
+        previews.fit_topologies([choice.host_and_devices for choice in chosen.choices])
         if chosen
         else []
     )
@@ -225,7 +225,7 @@ def compare_layouts(request: HttpRequest) -> HttpResponse:
         ticked = [card_fitting.shape.slug for card_fitting in fittings if not card_fitting.error][
             :CHOSEN_AT_FIRST
         ]
-        form.initial.update(layouts=ticked, matters=next(iter(workload_goals.WORKLOAD_GOALS)))
+        form.initial.update(layouts=ticked, matters=next(iter(workload_presets.WORKLOAD_GOALS)))
         form = CompareForm(fittings, _initial_values(form))
     if request.method == "POST" and (lost := _lost_hosts_message(choices, chosen, parameters)):
         form.add_error(None, lost)
@@ -318,10 +318,10 @@ def _read_comparison(
     ticked = [fitting for fitting in fittings if fitting.shape.slug in values["layouts"]]
     smallest = min(fitting.size for fitting in ticked)
     matter, time = (
-        workload_goals.WORKLOAD_GOALS[values["matters"]],
-        workload_goals.RUN_LENGTHS[values["time"]],
+        workload_presets.WORKLOAD_GOALS[values["matters"]],
+        workload_presets.RUN_LENGTHS[values["time"]],
     )
-    works = workload_goals.goal_workloads(matter, time, values["depths"], smallest)
+    works = workload_presets.goal_workloads(matter, time, values["depths"], smallest)
     return Comparison(chosen.hosts, ticked, works, values["repeats"])
 
 
@@ -341,9 +341,8 @@ def _estimate_comparison(comparison: Comparison) -> Estimate:
         )
         for number, work in enumerate(comparison.works, start=1)
     ]
-    return estimate(
-        comparison.hosts, topologies, workloads, comparison.repeats, ordering.RECOMMENDED
-    )
+    selection = Selection(comparison.hosts, topologies, workloads, comparison.repeats)
+    return estimate(selection, estimates.RECOMMENDED)
 
 
 @transaction.atomic
@@ -351,7 +350,7 @@ def _create_campaign(request: HttpRequest, comparison: Comparison, name: str) ->
     """Raises ValidationError; then nothing was stored."""
     team, user = comparison.hosts[0].team, request.user
     topologies = [
-        fitted_topologies.find_or_create_topology(layout_fitting, user)
+        previews.find_or_create_topology(layout_fitting, user)
         for layout_fitting in comparison.fittings
     ]
     workloads = [
@@ -366,7 +365,7 @@ def _create_campaign(request: HttpRequest, comparison: Comparison, name: str) ->
         for work in comparison.works
     ]
     alternatives = _join_alternatives([str(topology) for topology in topologies])
-    advice = ordering.advise_order(comparison.hosts, topologies, workloads, comparison.repeats)
+    selection = Selection(comparison.hosts, topologies, workloads, comparison.repeats)
     return create_campaign(
         team=team,
         user=user,
@@ -376,7 +375,7 @@ def _create_campaign(request: HttpRequest, comparison: Comparison, name: str) ->
         topologies=topologies,
         workloads=workloads,
         repeats=comparison.repeats,
-        order=advice.order,
+        order=estimates.advise_order(selection).order,
     )
 
 
@@ -407,7 +406,7 @@ def _comparison_page(
             LayoutCard(layout_fitting, layout_fitting.shape.slug in ticked)
             for layout_fitting in fittings
         ],
-        "matters": workload_goals.WORKLOAD_GOALS.values(),
+        "matters": workload_presets.WORKLOAD_GOALS.values(),
         "estimate": estimate,
         "refused": refused,
         "comparison": comparison,

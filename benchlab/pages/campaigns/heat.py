@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from benchlab.analysis.curves import spread
-from benchlab.campaigns import matrix, points
+from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import metric_naming, request_params, sparkline
 from benchlab.charts.palette import Place, assign_styles
@@ -176,7 +176,7 @@ def _sort_columns(runs: Iterable[Any]) -> Columns:
         return (
             natural_key(run.workload__name.lower()),
             run.workload_id,
-            points.point_rank(run.point),
+            matrix.point_rank(run.point),
         )
 
     columns: dict[int, dict[Key, Any]] = defaultdict(dict)
@@ -262,7 +262,7 @@ def _point_spot(
         next((figures.differ[run.pk] for run in runs if run.pk in figures.differ), None),
         rest,
         _runs_address(campaign, runs, figures.name),
-        points.describe_point(runs[0].point),
+        matrix.describe_point(runs[0].point),
     )
 
 
@@ -341,7 +341,7 @@ def _workload_span(
     options = {tuple(run.point) for run in runs}
     only = next(iter(options))[0] if [len(some) for some in options] == [1] else ""
     heads = [
-        points.format_value(only, r.point[only]) if only else points.describe_point(r.point)
+        matrix.format_value(only, r.point[only]) if only else matrix.describe_point(r.point)
         for r in runs
     ]
     shut = _is_folded(workload, columns, folded)

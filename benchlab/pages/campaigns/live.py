@@ -34,7 +34,7 @@ from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign
 from benchlab.runs import events
-from benchlab.runs.change_feed import change_listener
+from benchlab.runs.events import change_listener
 from benchlab.web.connections import STREAMS, Streams
 from benchlab.web.shared_answers import SharedAnswers, access_rights, may_be_shared
 

@@ -19,7 +19,7 @@ from agents.plaintext import of_file
 from agents.plans import applied_part, fits, stack
 from agents.plans.chain import specs
 from agents.quote import format_command
-from benchlab.campaigns import points
+from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.engine import jobs
 from benchlab.engine.checks import planning
@@ -296,7 +296,7 @@ def _distinct_points(layout: Layout) -> tuple[list[Run], int, int]:
     first: dict[tuple[int, str], Run] = {}
     repeats: set[int] = set()
     for run in runs:
-        first.setdefault((run.workload_id, points.describe_point(run.point)), run)
+        first.setdefault((run.workload_id, matrix.describe_point(run.point)), run)
         repeats.add(run.repeat)
     distinct = sorted(
         first.values(),
@@ -304,7 +304,7 @@ def _distinct_points(layout: Layout) -> tuple[list[Run], int, int]:
             run.workload.name,
             run.workload_id,
             run.outstanding or 0,
-            points.point_rank(run.point),
+            matrix.point_rank(run.point),
         ),
     )
     return distinct, len(repeats), len(runs)
@@ -313,7 +313,7 @@ def _distinct_points(layout: Layout) -> tuple[list[Run], int, int]:
 def _planned_point(
     run: Run, target: Target, layout: Layout, facts: HostFacts | None
 ) -> PlannedPoint:
-    point = points.describe_point(run.point)
+    point = matrix.describe_point(run.point)
     try:
         tool = registry.tool(run.tool)
         built = driver_options.build_options(tool.Options, run.options)

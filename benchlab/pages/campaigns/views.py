@@ -16,28 +16,27 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from benchlab.analysis import designs
 from benchlab.audit import request_notes
-from benchlab.campaigns import campaign_presets, ordering, points
-from benchlab.campaigns.campaign_presets import PRESETS
-from benchlab.campaigns.estimate import Estimate, estimate
+from benchlab.campaigns import estimates, matrix, workload_presets
+from benchlab.campaigns.estimates import Estimate, estimate
 from benchlab.campaigns.forms import CampaignForm
-from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.origin import Origin
-from benchlab.campaigns.presets import PRESETS as WORKLOADS
+from benchlab.campaigns.models import Campaign, Origin, Workload
 from benchlab.campaigns.services import create_workload
+from benchlab.campaigns.workload_presets import CAMPAIGN_PRESETS
+from benchlab.campaigns.workload_presets import PRESETS as WORKLOADS
 from benchlab.charts import attempt_figures
 from benchlab.charts.cards import campaign_cards, campaign_dom_ids
 from benchlab.charts.queries import read_groups
-from benchlab.engine.new_campaign import create_campaign
+from benchlab.engine.new_runs import create_campaign
 from benchlab.pages import confirmation
 from benchlab.pages.campaigns import event_log, heat, heat_cells, live, plan_view, work
-from benchlab.runs import campaign_order, progress
+from benchlab.runs import progress
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import AttemptPhase
 from benchlab.sharing.discussion import TAG, filter_by_tag
 from benchlab.sharing.models import Kind
 from benchlab.team.services import owning_team
+from benchlab.topologies.host_shapes import PRESETS as TOPOLOGIES
 from benchlab.topologies.models import Topology
-from benchlab.topologies.presets import PRESETS as TOPOLOGIES
 from benchlab.verdicts import dismissals
 from benchlab.web import lists
 from benchlab.web.filters import ARCHIVED
@@ -53,8 +52,8 @@ STRIPS = 3
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.name_column("Campaign"),
-    "state": lists.SortColumn("State", campaign_order.state_rank()),
-    "progress": lists.SortColumn("Progress", campaign_order.share_ended()),
+    "state": lists.SortColumn("State", progress.state_rank()),
+    "progress": lists.SortColumn("Progress", progress.share_ended()),
     "made": lists.sort_column("Made", "created_at"),
 }
 
@@ -117,11 +116,11 @@ def _create_campaign(request: HttpRequest, form: CampaignForm) -> HttpResponse:
 
 def _estimate_campaign(form: CampaignForm) -> Estimate | str | None:
     """The estimate, why there is none, or None while too little is chosen."""
-    factors = form.factors()
-    if factors is None:
+    selection, chosen = form.selection(), form.cleaned_data
+    if selection is None:
         return None
     try:
-        return estimate(**factors)
+        return estimate(selection, chosen["order"], chosen.get("visits"))
     except ValidationError as error:
         return " ".join(error.messages)
 
@@ -133,7 +132,7 @@ def _wizard_page(
         "form": form,
         "estimate": None if isinstance(estimate, str) else estimate,
         "refused": estimate if isinstance(estimate, str) else "",
-        "presets": campaign_presets.ALL_PRESETS,
+        "presets": workload_presets.ALL_CAMPAIGN_PRESETS,
         "few": lists.MAX_UNSEARCHED_CHOICES,
     }
     part = "#campaign-estimate" if request.htmx else ""  # type: ignore[attr-defined]
@@ -178,7 +177,7 @@ def _page_context(request: HttpRequest, campaign: Campaign, *, now: bool) -> dic
         context["plans"] = plans
         context["mistyped"] = confirmation.pop_mistyped(request, plans.phrase)
     if not now and not campaign.source:
-        context["design"] = designs.WORDS[ordering.campaign_design(campaign)]
+        context["design"] = designs.WORDS[estimates.campaign_design(campaign)]
     context |= _live_context(campaign, progress_now) | _running_context(
         request, campaign, progress_now
     )
@@ -227,7 +226,7 @@ def _running_context(
     attempt_ids = ",".join([*(str(attempt.pk) for attempt in attempts), *over])
     same = request.GET.get("running") == attempt_ids
     return {
-        "running": [(attempt, points.describe_point(attempt.run.point)) for attempt in attempts],
+        "running": [(attempt, matrix.describe_point(attempt.run.point)) for attempt in attempts],
         "running_shown": attempt_ids,
         "running_same": same,
         "strips": []
@@ -314,7 +313,7 @@ def add_message(request: HttpRequest, text: str, *, error: bool = False) -> None
 @require_POST
 def campaign_preset(request: HttpRequest) -> HttpResponse:
     """`preset` is its slug. Nothing runs before the wizard's own button, and then the plan's."""
-    preset = PRESETS.get(request.POST.get("preset", ""))
+    preset = CAMPAIGN_PRESETS.get(request.POST.get("preset", ""))
     if preset is None:
         add_message(request, "There is no such preset.", error=True)
         return redirect("campaign-new")

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.engine import added_repeats, commands, release
+from benchlab.engine import commands, host_cleanup, new_runs
 from benchlab.hosts import host_tasks
 from benchlab.pages import confirmation
 from benchlab.pages.campaigns import plan_view
@@ -120,7 +120,7 @@ def campaign_add_repeats(request: HttpRequest, pk: int) -> HttpResponse:
     repeats = parse_row_id(values["repeats"]) or 0
     added: list[int] = []
     act = lambda: added.append(  # noqa: E731
-        added_repeats.add_repeats(campaign, numbers, repeats, parse_row_id(values["after"]))
+        new_runs.add_repeats(campaign, numbers, repeats, parse_row_id(values["after"]))
     )
     return _run_command(request, pk, act, lambda: _added_message(added[0]))
 
@@ -167,8 +167,8 @@ def layout_release(request: HttpRequest, pk: int) -> HttpResponse:
         return redirect("campaign-detail", layout.campaign_id)
     context = {
         "layout": layout,
-        "disks": release.touched_devices(layout),
-        "phrase": release.release_phrase(layout),
+        "disks": host_cleanup.touched_devices(layout),
+        "phrase": host_cleanup.release_phrase(layout),
         "host_task": task,
     }
     return render(request, "campaigns/release.html", context)
@@ -176,7 +176,7 @@ def layout_release(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _request_release(request: HttpRequest, layout: Layout) -> HttpResponse:
     try:
-        row = release.request_release(layout, str(request.POST.get("typed", "")), request.user)
+        row = host_cleanup.request_release(layout, str(request.POST.get("typed", "")), request.user)
     except commands.CommandError as error:
         add_message(request, str(error), error=True)
         return redirect("campaign-detail", layout.campaign_id)

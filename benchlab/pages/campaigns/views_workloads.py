@@ -18,11 +18,11 @@ from agents.contracts import AgentError
 from agents.drivers import registry
 from agents.texts import extraction
 from agents.texts.extraction import ExtractionOutcome
-from benchlab.campaigns import cost, matrix, points, trials
+from benchlab.campaigns import cost, matrix, services
 from benchlab.campaigns.forms import WorkloadForm
 from benchlab.campaigns.models import Campaign, Workload
-from benchlab.campaigns.presets import PRESETS, Preset, presets_by_group
 from benchlab.campaigns.services import create_workload
+from benchlab.campaigns.workload_presets import PRESETS, Preset, presets_by_group
 from benchlab.charts import tool_parts
 from benchlab.sharing.discussion import TAG, filter_by_tag
 from benchlab.sharing.models import Kind
@@ -192,8 +192,8 @@ def try_extraction(request: HttpRequest) -> dict[str, Any]:
         too_much = f"That is more than {MAX_SAMPLE_LENGTH:,} characters or {extraction.MAX_EXTRACTIONS} lines."
         return {**trial, "trouble": too_much}
     try:
-        rows = trials.try_lines(owning_team(request.user).pk, sample, lines, file)
-    except trials.Busy:
+        rows = services.try_lines(owning_team(request.user).pk, sample, lines, file)
+    except services.Busy:
         return {**trial, "trouble": "Other patterns are being tried. Try again in a few seconds."}
     return {**trial, "rows": rows, "shown": _read_lines(sample, rows)}
 
@@ -253,7 +253,7 @@ def _sweep_points(row: Workload) -> list[tuple[str, int | None]]:
         tool = registry.tool(row.tool)
         checked = cost.check_sweep(row.name, row.tool, row.options, row.sweep)
         return [
-            (points.describe_point(point), tool.outstanding_ios(built)) for point, built in checked
+            (matrix.describe_point(point), tool.outstanding_ios(built)) for point, built in checked
         ]
     except (ValidationError, AgentError):
         return []

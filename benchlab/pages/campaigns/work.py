@@ -18,9 +18,9 @@ from django.db.models.functions import JSONObject
 from django.utils import timezone
 
 from agents.quote import format_command
-from benchlab.campaigns import points
+from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign, Run
-from benchlab.runs import reason_texts
+from benchlab.runs import verdict
 from benchlab.runs.models import Attempt, Layout, StepLog
 from benchlab.runs.progress import BUSY, latest_attempts
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
@@ -277,7 +277,7 @@ def work_by_campaign(campaigns: Iterable[Campaign]) -> dict[int, CampaignWork]:
         works[work.layout.campaign_id].buildings.append(Building(work, _step_text(work)))
     attempts = Attempt.objects.filter(run__campaign__in=ids, phase__in=MEASURING)
     for attempt in attempts.select_related("run__host", "run__topology", "run__workload"):
-        measuring = Measuring(attempt, points.describe_point(attempt.run.point), attempt.started_at)
+        measuring = Measuring(attempt, matrix.describe_point(attempt.run.point), attempt.started_at)
         works[attempt.run.campaign_id].measurings.append(measuring)
     return works
 
@@ -324,7 +324,7 @@ class Failure:
     """Runs that ended alike, for the same reason."""
 
     outcome: str
-    words: reason_texts.ReasonText
+    words: verdict.ReasonText
     text: str
     runs: list[Run] = field(default_factory=list)
 
@@ -332,7 +332,7 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class Stuck:
     layout: Layout
-    words: reason_texts.ReasonText
+    words: verdict.ReasonText
     text: str
 
 
@@ -378,7 +378,7 @@ def group_failures(attempts: Iterable[Attempt]) -> list[Failure]:
         if attempt.phase == AttemptPhase.DONE and attempt.outcome != Outcome.SUCCEEDED:
             key = (attempt.outcome, attempt.reason, attempt.reason_text)
             new = Failure(
-                attempt.outcome, reason_texts.explain_reason(attempt.reason), attempt.reason_text
+                attempt.outcome, verdict.explain_reason(attempt.reason), attempt.reason_text
             )
             grouped.setdefault(key, new).runs.append(attempt.run)
     return list(grouped.values())
@@ -392,6 +392,6 @@ def waiting_for_person(layouts: Iterable[Layout]) -> list[Layout]:
 def stuck_layouts(layouts: Iterable[Layout]) -> list[Stuck]:
     rows = [row for row in layouts if row.phase == LayoutPhase.STUCK]
     return [
-        Stuck(row, reason_texts.explain_reason("not_blank"), row.trouble or row.reason_text)
+        Stuck(row, verdict.explain_reason("not_blank"), row.trouble or row.reason_text)
         for row in rows
     ]

@@ -15,11 +15,11 @@ from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
 from agents.facts.model import BlockDevice, HostFacts
 from benchlab.charts.device_stacks import iterate_claims
-from benchlab.hosts import disk_marks
-from benchlab.hosts.connection_advice import advice
+from benchlab.hosts import spare_disks
 from benchlab.hosts.discovery import required_programs
-from benchlab.hosts.disk_marks import Mark
 from benchlab.hosts.models import Device, FactSnapshot, Host
+from benchlab.hosts.spare_disks import Mark
+from benchlab.hosts.ssh_access import advice
 from benchlab.runs.models import Layout
 from benchlab.web import lists
 from benchlab.web.texts import NaturalOrder, natural_key
@@ -269,14 +269,14 @@ def _held_identities(hosts: Iterable[Host]) -> Mapping[int, set[str]]:
 
 
 def _fleet_row(host_row: HostRow, disks: Iterable[Device], held: set[str]) -> FleetRow:
-    ordered = sorted(disks, key=lambda disk: disk_marks.mark_order(disk, held))
-    drawn = groupby(ordered[:MAX_DISKS], key=lambda disk: disk_marks.mark_order(disk, held)[:2])
-    spare = [disk for disk in ordered if disk_marks.disk_state(disk, held) == disk_marks.SPARE]
+    ordered = sorted(disks, key=lambda disk: spare_disks.mark_order(disk, held))
+    drawn = groupby(ordered[:MAX_DISKS], key=lambda disk: spare_disks.mark_order(disk, held)[:2])
+    spare = [disk for disk in ordered if spare_disks.disk_state(disk, held) == spare_disks.SPARE]
     return FleetRow(
         host_row,
-        [[disk_marks.disk_mark(disk, held) for disk in some] for _, some in drawn],
+        [[spare_disks.disk_mark(disk, held) for disk in some] for _, some in drawn],
         max(0, len(ordered) - MAX_DISKS),
         len(spare),
-        sum(disk_marks.disk_state(disk, held) == disk_marks.GONE for disk in ordered),
+        sum(spare_disks.disk_state(disk, held) == spare_disks.GONE for disk in ordered),
         format_size(sum(disk.size for disk in spare)) if spare else "",
     )

@@ -16,22 +16,20 @@ from django_htmx.http import HttpResponseClientRefresh
 from benchlab import app_modules
 from benchlab.audit import request_notes
 from benchlab.campaigns.models import Campaign
-from benchlab.engine import orphans
+from benchlab.engine import host_cleanup
 from benchlab.hosts import (
     blocks,
-    credentials,
     discovery,
-    errors,
     host_tasks,
+    models,
     package_installs,
     registration,
     ssh_access,
 )
-from benchlab.hosts.connection_advice import advice
 from benchlab.hosts.forms import AddForm, AddressForm, ConfirmKeyForm
 from benchlab.hosts.models import Credential, FactSnapshot, Host, HostTask
+from benchlab.hosts.ssh_access import advice
 from benchlab.pages.hosts import groups, queries
-from benchlab.runs import host_layouts
 from benchlab.sharing.discussion import TAG, filter_by_tag
 from benchlab.sharing.models import Kind
 from benchlab.team.services import owning_team
@@ -74,7 +72,7 @@ def host_add(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             host = _create_host(request, form)
-        except errors.HostsError as error:
+        except models.HostsError as error:
             form.add_error(None, str(error))
         else:
             return ask_key(request, host)
@@ -92,11 +90,11 @@ def _create_host(request: HttpRequest, form: AddForm) -> Host:
     values = form.cleaned_data
     key: Credential = values["credential"]
     team = key.team if key else owning_team(request.user)
-    name = credentials.free_key_name(team, values["name"])
+    name = registration.free_key_name(team, values["name"])
     if values["private_key"]:
-        key = credentials.upload_credential(team, name, values["private_key"])
+        key = registration.upload_credential(team, name, values["private_key"])
     elif not key:
-        key = credentials.make_credential(team, name)
+        key = registration.make_credential(team, name)
     return registration.add_host(
         team,
         values["name"],
@@ -143,7 +141,7 @@ def host_detail(request: HttpRequest, pk: int) -> HttpResponse:
     if ssh_access.key_changed(host):
         return redirect("host-key", host.pk)
     latest = host.snapshots.first()
-    holder = host_layouts.holding_layout(host)
+    holder = host_cleanup.holding_layout(host)
     sudo = latest.facts.get("sudo") if latest else None
     context = {
         "host": host,
@@ -153,7 +151,7 @@ def host_detail(request: HttpRequest, pk: int) -> HttpResponse:
         "fingerprint": ssh_access.fingerprints(host)[0],
         "snapshot": latest,
         "snapshots": host.snapshots.count(),
-        "orphans": orphans.find_orphans(host, latest) if latest else [],
+        "orphans": host_cleanup.find_orphans(host, latest) if latest else [],
         "missing": package_installs.offered_programs(host),
         "installing": host.installs.filter(ended_at=None).first(),
         "host_task": host_tasks.host_task_view(
@@ -194,7 +192,7 @@ def host_change(request: HttpRequest, pk: int) -> HttpResponse:
             # The form's own save would write every column, over what a worker stored meanwhile.
             registration.change_host(host, **form.cleaned_data)
             return redirect("host-detail", host.pk)
-        except errors.HostsError as error:
+        except models.HostsError as error:
             form.add_error(None, str(error))
     return render(request, "hosts/change.html", {"form": form, "host": own_host(request, pk)})
 
@@ -206,7 +204,7 @@ def host_delete(request: HttpRequest, pk: int) -> HttpResponse:
         return render(request, "hosts/delete.html", {"host": host})
     try:
         registration.delete_host(host)
-    except errors.HostsError as error:
+    except models.HostsError as error:
         request_notes.mark_refused(request, str(error))
         return redirect("host-detail", pk)
     messages.success(request, f"{host.name} is removed. Nothing was changed on the machine itself.")
@@ -246,7 +244,7 @@ def _facts_context(
         return {}
     facts = discovery.facts_of(snapshot)
     block_devices = {device.identity: device for device in facts.devices if blocks.is_whole(device)}
-    names = host_layouts.layout_names(host, snapshot)
+    names = host_cleanup.layout_names(host, snapshot)
     rows = queries.host_disks(host, block_devices)
     listed = lists.filter_in_memory(
         request, rows, queries.DISKS, queries.disk_texts, "#disks", filters=("task",)
@@ -279,7 +277,7 @@ def host_key(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             ssh_access.confirm_key(host, form.cleaned_data["fingerprint"])
-        except errors.HostsError as error:
+        except models.HostsError as error:
             request_notes.mark_refused(request, str(error))
             return redirect("host-key", host.pk)
         return _first_reading(request, host)
@@ -333,10 +331,10 @@ def credential_list(request: HttpRequest) -> HttpResponse:
 def credential_delete(request: HttpRequest, pk: int) -> HttpResponse:
     key = get_object_or_404(Credential.objects.for_user(request.user), pk=pk)
     try:
-        credentials.delete_credential(key)
+        registration.delete_credential(key)
         messages.success(
             request, f"Key {key.name} is deleted. Remove its line from authorized_keys too."
         )
-    except errors.HostsError as error:
+    except models.HostsError as error:
         request_notes.mark_refused(request, str(error))
     return redirect("credential-list")

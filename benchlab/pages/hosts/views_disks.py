@@ -10,14 +10,13 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from agents.contracts import AgentError
 from benchlab.audit import request_notes
-from benchlab.engine import orphans
+from benchlab.engine import host_cleanup
 from benchlab.engine.commands import CommandError
-from benchlab.hosts import blocks, discovery, errors, host_tasks, package_installs, spare_disks
+from benchlab.hosts import blocks, discovery, host_tasks, models, package_installs, spare_disks
 from benchlab.hosts.forms import RatingForm, SpareForm
 from benchlab.hosts.models import Device, Host
 from benchlab.pages import confirmation
 from benchlab.pages.hosts.views import own_host
-from benchlab.runs import host_layouts
 from benchlab.topologies import plan_view
 from benchlab.web.texts import parse_row_id
 
@@ -37,7 +36,7 @@ def device_detail(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse
                 request, f"Marked {device.name} spare, with the role {values['role']}."
             )
             return redirect("host-detail", host.pk)
-        except (errors.HostsError, AgentError) as error:
+        except (models.HostsError, AgentError) as error:
             form.add_error(None, str(error))
             device.refresh_from_db()
     return _device_page(request, host, device, form, RatingForm(instance=device))
@@ -52,7 +51,7 @@ def device_keep(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
         messages.success(
             request, f"{device.name} is no longer spare; BenchLab will not write to it."
         )
-    except errors.HostsError as error:
+    except models.HostsError as error:
         request_notes.mark_refused(request, str(error))
     return redirect("host-detail", host.pk)
 
@@ -100,7 +99,7 @@ def _disk_context(host: Host, device: Device) -> dict[str, object]:
     latest = host.snapshots.first()
     if latest is None:
         return {}
-    trees = blocks.device_trees(discovery.facts_of(latest), host_layouts.layout_names(host, latest))
+    trees = blocks.device_trees(discovery.facts_of(latest), host_cleanup.layout_names(host, latest))
     tree = next((t for t in trees if t.device.identity == device.identity), None)
     return {
         "snapshot": latest,
@@ -115,7 +114,7 @@ def orphan_teardown(request: HttpRequest, pk: int, layout_pk: int) -> HttpRespon
     host = own_host(request, pk)
     latest = host.snapshots.first()
     leftovers = (
-        [leftover for leftover in orphans.find_orphans(host, latest) if leftover.layout]
+        [leftover for leftover in host_cleanup.find_orphans(host, latest) if leftover.layout]
         if latest
         else []
     )
@@ -136,7 +135,7 @@ def orphan_teardown(request: HttpRequest, pk: int, layout_pk: int) -> HttpRespon
 
 
 def _tear_down(
-    request: HttpRequest, host: Host, layout_pk: int, orphan: orphans.Orphan | None
+    request: HttpRequest, host: Host, layout_pk: int, orphan: host_cleanup.Orphan | None
 ) -> HttpResponse:
     layout = host.layouts.filter(pk=layout_pk).select_related("host").first()
     if layout is None:
@@ -147,7 +146,7 @@ def _tear_down(
         return redirect("host-orphan", host.pk, layout_pk)
     snapshot_id = request.POST.get("snapshot", "")
     try:
-        orphans.tear_down_orphan(layout, parse_row_id(snapshot_id))
+        host_cleanup.tear_down_orphan(layout, parse_row_id(snapshot_id))
     except CommandError as error:
         request_notes.mark_refused(request, str(error))
     else:
@@ -155,7 +154,7 @@ def _tear_down(
     return redirect("host-detail", host.pk)
 
 
-def _lost_disks(host: Host, orphan: orphans.Orphan) -> list[plan_view.LostDisk]:
+def _lost_disks(host: Host, orphan: host_cleanup.Orphan) -> list[plan_view.LostDisk]:
     return [plan_view.LostDisk(host.name, disk) for disk in orphan.destroys]
 
 
@@ -171,7 +170,7 @@ def package_install(request: HttpRequest, pk: int) -> HttpResponse:
             confirmed = str(request.POST.get("command", ""))
             row = package_installs.start_install(host, chosen, confirmed, request.user)
             return redirect("host-install", host.pk, row.pk)
-    except errors.HostsError as error:
+    except models.HostsError as error:
         request_notes.mark_refused(request, str(error))
         return redirect("host-detail", host.pk)
     context = {"host": host, "packages": chosen, "command": " ".join(argv)}

@@ -18,7 +18,7 @@ from django.urls import reverse
 from psycopg.sql import SQL, Literal
 
 from benchlab.analysis.formats import shown_unit
-from benchlab.campaigns import points
+from benchlab.campaigns import matrix
 from benchlab.charts import metric_naming
 from benchlab.results import sql
 from benchlab.results.columns import METRIC, PARAM, RESULTS, Column, Kind
@@ -308,7 +308,7 @@ def value_cell(column: Column, value: Any, pk: int | None = None) -> Cell:
     if column.name == "stage":
         return Cell(moments.parse_moment(value).phrase or "as built")
     if column.name == "point":
-        return Cell(points.describe_point(json.loads(value)) or NOTHING)
+        return Cell(matrix.describe_point(json.loads(value)) or NOTHING)
     if isinstance(value, datetime):
         return Cell(f"{value:%Y-%m-%d %H:%M}", css="nowrap")
     if isinstance(value, float):

@@ -16,15 +16,18 @@ from django.http import HttpRequest, QueryDict
 from agents.drivers import protocols, registry
 from benchlab.pages.topologies import host_fit
 from benchlab.pages.topologies.host_fit import HostCapacity
-from benchlab.topologies import canvas, derived_values, forms, stack_edits, stage_forms
-from benchlab.topologies.disk_counts import required_disks
-from benchlab.topologies.forms import LayerForms
-from benchlab.topologies.inspection import Inspection, inspect_stack
-from benchlab.topologies.layer_offers import all_offers
-from benchlab.topologies.remedies import Fault, Remedy, find_faults
-from benchlab.topologies.size_estimates import DiskSupply
-from benchlab.topologies.stack_edits import StackEdit
-from benchlab.topologies.stage_forms import StageForms
+from benchlab.topologies import canvas, forms, stack_edits
+from benchlab.topologies.forms import LayerForms, StageForms
+from benchlab.topologies.inspection import (
+    Fault,
+    Inspection,
+    Remedy,
+    all_offers,
+    find_faults,
+    inspect_stack,
+)
+from benchlab.topologies.models import required_disks
+from benchlab.topologies.stack_edits import DiskSupply, StackEdit
 from benchlab.web.driver_forms import DriverForm
 from benchlab.web.texts import MAX_NAME_LENGTH, parse_row_id
 
@@ -86,7 +89,7 @@ def draft_from_post(post: QueryDict) -> Draft:
     """Read the draft as it was typed. Raises ValidationError for an unknown kind of layer."""
     layers = forms.from_post(post)
     at = min(stack_edits.parse_count(post.get("at", "")), max(len(layers) - 1, 0))
-    stages = stage_forms.from_post(post, layers)
+    stages = forms.stages_from_post(post, layers)
     return Draft(layers, stages, at, before=post.get(BEFORE, ""), also=ALSO in post)
 
 
@@ -120,7 +123,7 @@ def apply_button(text: str, draft: Draft, shelf: DiskSupply) -> Draft | None:
         return None
     order = stack_edits.order_after(act, len(entries))
     now = _open_layer(act, order, draft.at)
-    growths = stage_forms.move_stages(growths, order)
+    growths = forms.move_stages(growths, order)
     return _rebuild_draft(
         stack_edits.apply_edit(act, entries, shelf), growths, now, now if order else None
     )
@@ -157,7 +160,7 @@ def _rebuild_draft(
     focus: int | None,
 ) -> Draft:
     layers = forms.from_stack(entries)
-    return Draft(layers, stage_forms.from_entries(growths, layers), at, focus)
+    return Draft(layers, forms.from_entries(growths, layers), at, focus)
 
 
 def chosen_capacity(request: HttpRequest) -> HostCapacity:
@@ -180,14 +183,14 @@ def builder_context(draft: Draft, on: HostCapacity) -> dict[str, Any]:
         "drawing": canvas.draw_stack(stack, looked, all_offers(stack, shelf)),
         "verdict": _draft_verdict(stack, shelf, looked, faulty),
         "options": _layer_options(draft, looked),
-        "rows": derived_values.layer_rows(looked),
-        "total": derived_values.usable_size(looked),
+        "rows": canvas.layer_rows(looked),
+        "total": canvas.usable_size(looked),
         "fits": host_fit.fit_table(stack, wants, looked, on),
         "wants": wants,
         "variant": find_variant(stack, (), shelf),
         "sized": on.host,
         "spares": on.choices,
-        "growable": stage_forms.growable(draft.layers),
+        "growable": forms.growable(draft.layers),
         "awaits": any(
             registry.implements(layer.kind, protocols.BackgroundWork) for layer in draft.layers
         ),
@@ -225,7 +228,7 @@ def _layer_options(draft: Draft, looked: Inspection) -> list[LayerOptions]:
     return [
         LayerOptions(
             layer,
-            derived_values.layer_facts(looked, at + 1),
+            canvas.layer_facts(looked, at + 1),
             StackEdit("move", at, (at + 1,)) if at < top else None,
             StackEdit("move", at, (at - 1,)) if at else None,
             StackEdit("remove", at),
@@ -313,7 +316,7 @@ def _remove_use(stack: Entries, stages: Entries, at: int, use: str, shelf: DiskS
         return Variant(
             USES[use],
             stack_edits.apply_edit(act, entries, shelf),
-            stage_forms.move_stages(growths, order),
+            forms.move_stages(growths, order),
         )
     entries[at]["devices"] = [group for group in entries[at]["devices"] if group["use"] != use]
     return Variant(USES[use], entries, growths)

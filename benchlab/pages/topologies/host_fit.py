@@ -16,10 +16,9 @@ from benchlab.hosts import discovery, spare_disks
 from benchlab.hosts.models import Host
 from benchlab.pages.hosts.queries import spare_counts
 from benchlab.runs.models import Layout
-from benchlab.topologies.disk_counts import missing_disks
-from benchlab.topologies.inspection import Inspection, Stack, specs_of
-from benchlab.topologies.remedies import Remedy, fewer_disks
-from benchlab.topologies.size_estimates import EXAMPLE_NAME, DiskSupply
+from benchlab.topologies.inspection import Inspection, Remedy, Stack, fewer_disks, specs_of
+from benchlab.topologies.models import missing_disks
+from benchlab.topologies.stack_edits import EXAMPLE_NAME, DiskSupply
 
 # hosts of the table
 MAX_HOSTS = 8

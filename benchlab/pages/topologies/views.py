@@ -21,7 +21,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from benchlab.audit import request_notes
 from benchlab.audit.subjects import describe_row, former_name
 from benchlab.campaigns.models import Campaign
-from benchlab.engine import dry_run
+from benchlab.engine.checks import previews
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host
 from benchlab.pages.hosts.queries import spare_counts
@@ -31,16 +31,15 @@ from benchlab.pages.topologies.host_fit import HostCapacity, with_spares
 from benchlab.sharing.discussion import TAG, filter_by_tag
 from benchlab.sharing.models import Kind
 from benchlab.team.services import owning_team
-from benchlab.topologies import forms, plan_view, services, stack_boxes, stage_forms
-from benchlab.topologies.disk_counts import missing_disks
-from benchlab.topologies.models import Topology
-from benchlab.topologies.presets import (
+from benchlab.topologies import forms, plan_view, services, stack_boxes
+from benchlab.topologies.host_shapes import (
     PRESETS,
     Preset,
     fit_to_spares,
     presets_by_group,
     with_disk_count,
 )
+from benchlab.topologies.models import Topology, missing_disks
 from benchlab.web import lists
 from benchlab.web.filters import ARCHIVED
 from benchlab.web.texts import copy_name, free_name, parse_row_id
@@ -201,7 +200,7 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _stored_draft(topology: Topology | None) -> Draft:
     layers = forms.from_stack(topology.stack if topology else [])
-    stages = stage_forms.from_entries(topology.stages if topology else [], layers)
+    stages = forms.from_entries(topology.stages if topology else [], layers)
     return Draft(layers, stages, max(len(layers) - 1, 0))
 
 
@@ -379,15 +378,15 @@ def topology_plan(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "topologies/plan.html", context)
 
 
-def _dry_run(topology: Topology, task: host_tasks.TaskView) -> dry_run.DryRun | None:
+def _dry_run(topology: Topology, task: host_tasks.TaskView) -> previews.DryRun | None:
     """The plan by that reading; None while it goes on."""
     row = task.row
     if not task.over:
         return None
     if row.error or not row.result:
-        return dry_run.failed_dry_run(row.host, row.error)
+        return previews.failed_dry_run(row.host, row.error)
     snapshot = row.host.snapshots.filter(pk=row.result["snapshot"]).first()
-    return dry_run.dry_run(topology, row.host, snapshot) if snapshot else None
+    return previews.dry_run(topology, row.host, snapshot) if snapshot else None
 
 
 urlpatterns = [

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from benchlab import terminal
 from benchlab.audit import chain
-from benchlab.hosts.key_rotation import rotate_secrets
+from benchlab.hosts.registration import rotate_secrets
 
 
 class Command(terminal.Command):

@@ -25,7 +25,7 @@ from django.db import DatabaseError, connection
 
 from benchlab import compatibility, env, terminal
 from benchlab.dynamo import listening
-from benchlab.hosts import key_rotation
+from benchlab.hosts import registration
 from benchlab.sharing import chromium
 from benchlab.up import database as own_stores
 from benchlab.up.ports import kept_port
@@ -119,7 +119,7 @@ def broker() -> str:
 def keys() -> str:
     """Number of keys; they open what is stored."""
     try:
-        wrong = key_rotation.unreadable_credentials()
+        wrong = registration.unreadable_credentials()
     except DatabaseError:
         raise Off("nothing is stored yet") from None
     if wrong:

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from benchlab import terminal
 from benchlab.audit import chain, heads
-from benchlab.hosts import key_rotation
+from benchlab.hosts import registration
 from benchlab.hosts.models import Credential
 from benchlab.runs.models import Artifact
 
@@ -62,6 +62,6 @@ class Command(terminal.Command):
         return f"Artifacts that were changed: {', '.join(wrong)}" if wrong else ""
 
     def _keys(self) -> str:
-        wrong = key_rotation.unreadable_credentials()
+        wrong = registration.unreadable_credentials()
         self.stdout.write(f"SSH keys: {Credential.objects.count()}")
         return f"SSH keys that no BENCHLAB_KEY decrypts: {', '.join(wrong)}" if wrong else ""

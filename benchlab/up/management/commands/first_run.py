@@ -13,7 +13,7 @@ from agents.contracts import AgentError
 from benchlab import terminal
 from benchlab.engine.commands import CommandError
 from benchlab.hosts import discovery
-from benchlab.hosts.errors import HostsError
+from benchlab.hosts.models import HostsError
 from benchlab.up import firstrun
 from benchlab.up.state import State, state_from_environment
 

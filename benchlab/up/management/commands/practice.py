@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 
 from agents.contracts import AgentError
 from benchlab import terminal
-from benchlab.hosts.errors import HostsError
+from benchlab.hosts.models import HostsError
 from benchlab.practice import PracticeError, UmlHost, available
 from benchlab.up import practice
 from benchlab.up.firstrun import NotStarted

@@ -1,30 +1,176 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Further repeats of points that a campaign has: blocks of their own, which stand beside the ones before.
+"""Runs with their layouts and first attempts: the matrix of a new campaign, and further repeats of points that it has.
 
-Where a layout still takes runs they are queued behind its own. Where it was taken down its set-up is built once more: a
-further visit, which is planned, guarded and agreed to like the first, in the reverse of the order in which they were
-last built (A B, then B A), so that what was built one after the other has then been built in turns.
+Whoever calls (pages, API) gets a django ValidationError that names what is wrong with a campaign.
+
+Further repeats are blocks of their own, which stand beside the ones before. Where a layout still takes runs they are
+queued behind its own. Where it was taken down its set-up is built once more: a further visit, which is planned, guarded
+and agreed to like the first, in the reverse of the order in which they were last built (A B, then B A), so that what
+was built one after the other has then been built in turns.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from django.db import transaction
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
 from django.db.models import Max
 
 from benchlab.analysis.designs import MAX_REPEATS
-from benchlab.campaigns import matrix
-from benchlab.campaigns.models import Campaign, Run
+from benchlab.campaigns import cost, matrix
+from benchlab.campaigns.models import Campaign, Run, Workload
+from benchlab.campaigns.services import Person, Selection, check_ownership
 from benchlab.engine import commands
 from benchlab.engine.commands import CommandError
+from benchlab.hosts.models import Host
 from benchlab.runs import events
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.repeat_offers import POINT_FIELDS, newest_first, point_of, takes_runs
 from benchlab.runs.states import LayoutPhase
+from benchlab.team.models import Team
 from benchlab.topologies import moments
+from benchlab.topologies.models import Topology
+
+
+@transaction.atomic
+def create_campaign(
+    *,
+    team: Team,
+    user: Person | None,
+    name: str,
+    question: str,
+    hosts: Sequence[Host],
+    topologies: Sequence[Topology],
+    workloads: Sequence[Workload],
+    repeats: int,
+    order: str,
+    seed: int | None = None,
+    visits: int | None = None,
+    schedulers: Sequence[str] = (),
+) -> Campaign:
+    """Freeze the matrix into runs with their layouts and first attempts, and have it planned.
+
+    `visits`: how often each layout is built in the order ABBA; two unless told. `schedulers`: of the disks below,
+    with each of which every point is measured.
+    Raises ValidationError when options, factors or ownership are wrong; then nothing was stored.
+    """
+    check_ownership(team, hosts, topologies, workloads)
+    selection = Selection(hosts, topologies, workloads, repeats, schedulers)
+    selection.check_reach()
+    factors = selection.factors(order, visits)
+    campaign = Campaign(
+        team=team,
+        created_by_id=user.pk if user else None,
+        name=name,
+        question=question,
+        repeats=repeats,
+        order=order,
+        visits=factors.visits,
+        schedulers=list(schedulers),
+        seed=secrets.randbelow(2**31) if seed is None else seed,
+    )
+    # before anything is stored
+    costs = selection.costs
+    campaign.full_clean(exclude=["created_by"])
+    campaign.save()
+    layouts = _create_layouts(campaign, factors, selection)
+    cells = matrix.run_cells(factors, campaign.order, campaign.seed)
+    tools = {workload.pk: workload.tool for workload in workloads}
+    runs = Run.objects.bulk_create(
+        [
+            _new_run(campaign, cell, tools[cell.workload], _cell_cost(cell, costs), position)
+            for position, cell in enumerate(cells)
+        ],
+        batch_size=1000,
+    )
+    Attempt.objects.bulk_create(
+        [Attempt(run=run, layout=layouts[run.host_id, run.topology_id, run.visit]) for run in runs],
+        batch_size=1000,
+    )
+    _check_not_deleted(topologies, workloads)
+    commands.request_plans(campaign)
+    return campaign
+
+
+def _check_not_deleted(topologies: Sequence[Topology], workloads: Sequence[Workload]) -> None:
+    """Check that no row was deleted meanwhile. Raises ValidationError.
+
+    Whoever deletes a row waits for the runs that refer to it by now, or was faster. This makes one query.
+    """
+    rows = {**_by_key(topologies), **_by_key(workloads)}
+    present = _existing(Topology.objects.all(), topologies).union(
+        _existing(Workload.objects.all(), workloads), all=True
+    )
+    if deleted := rows.keys() - set(present):
+        raise ValidationError(f"{rows[min(deleted)]} was deleted in the meantime.")
+
+
+def _by_key(rows: Sequence[models.Model]) -> dict[tuple[str, int], models.Model]:
+    return {(str(row._meta.model_name), row.pk): row for row in rows}
+
+
+def _existing(queryset: models.QuerySet[Any], rows: Sequence[models.Model]) -> Any:
+    noun = models.Value(str(queryset.model._meta.model_name), models.CharField())
+    existing = queryset.filter(pk__in=[row.pk for row in rows]).order_by()
+    return existing.values_list(noun, "pk")
+
+
+def _create_layouts(
+    campaign: Campaign, factors: matrix.Factors, selection: Selection
+) -> dict[tuple[int, int, int], Layout]:
+    """Each visit has a layout of its own: planned, guarded, confirmed and proven blank by itself."""
+    rows = {topology.pk: topology for topology in selection.topologies}
+    order = matrix.layout_builds(factors, campaign.order, campaign.seed)
+    created = Layout.objects.bulk_create(
+        Layout(
+            campaign=campaign,
+            host_id=host,
+            topology_id=topology,
+            stack=rows[topology].stack,
+            stages=rows[topology].stages,
+            measure_resync=rows[topology].measure_resync,
+            schedulers=campaign.schedulers,
+            on_degraded=rows[topology].on_degraded,
+            position=position,
+            visit=visit,
+            expected_s=selection.build_times[host, topology].seconds,
+        )
+        for position, (host, topology, visit) in enumerate(order)
+    )
+    return dict(zip(order, created, strict=True))
+
+
+def _cell_cost(cell: matrix.Cell, costs: cost.Costs) -> cost.Cost:
+    by_point = costs[cell.host, cell.topology, cell.workload, cell.moment.grown]
+    return by_point[matrix.json_key(cell.tool_point)]
+
+
+def _new_run(
+    campaign: Campaign, cell: matrix.Cell, tool: str, run_cost: cost.Cost, position: int
+) -> Run:
+    return Run(
+        campaign=campaign,
+        host_id=cell.host,
+        topology_id=cell.topology,
+        workload_id=cell.workload,
+        tool=tool,
+        options=run_cost.options,
+        point=dict(cell.point),
+        outstanding=run_cost.outstanding,
+        scheduler=cell.scheduler,
+        stage=cell.moment.code,
+        repeat=cell.repeat,
+        visit=cell.visit,
+        position=position,
+        expected_s=run_cost.seconds,
+        expected_writes=run_cost.writes,
+    )
+
 
 # host, topology
 SetUp = tuple[int, int]

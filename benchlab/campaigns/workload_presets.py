@@ -1,17 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads of a comparison of layouts, by what matters to the user, and the duration of each point. Pure.
+"""Ready-made workloads (workload_presets.json), whole campaigns, and the workloads of a comparison of layouts.
 
-Each matter takes ready workloads (presets.py) with other times, depths and sizes: all layouts of a comparison get the
-same work, so its files must fit the smallest of them.
+There are workloads for databases, curves over outstanding I/Os, throughput, the articles and SNIA's test. A campaign
+names a question, topologies and workloads; hosts are chosen. A comparison takes ready workloads with other times,
+depths and sizes, by what matters to the user: all its layouts get the same work, so its files must fit the smallest of
+them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from benchlab.campaigns.presets import PRESETS, Preset
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    slug: str
+    # the heading it stands under
+    group: str
+    name: str
+    says: str
+    tool: str
+    options: dict[str, Any]
+    sweep: dict[str, list[Any]] = field(default_factory=dict)
+
+
+PRESETS_FILE = Path(__file__).with_name("workload_presets.json")
+ALL_PRESETS = tuple(Preset(**fields) for fields in json.loads(PRESETS_FILE.read_text("utf-8")))
+PRESETS = {preset.slug: preset for preset in ALL_PRESETS}
+
+
+def presets_by_group(tools: Collection[str]) -> list[tuple[str, list[Preset]]]:
+    """Pairs of (heading, presets of these tools), in the order of the page."""
+    mine = [preset for preset in ALL_PRESETS if preset.tool in tools]
+    return [
+        (name, list(presets)) for name, presets in groupby(mine, key=lambda preset: preset.group)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignPreset:
+    slug: str
+    name: str
+    question: str
+    says: str
+    # slugs in benchlab/topologies/host_shapes.py
+    topologies: tuple[str, ...]
+    # slugs in presets.py
+    workloads: tuple[str, ...]
+    repeats: int = 1
+    # what a person sets by hand is not set back and forth
+    order: str = "as_written"
+
+
+ALL_CAMPAIGN_PRESETS = (
+    CampaignPreset(
+        "article-002",
+        "Article 002: host cache of cloud disks, by IOmeter",
+        "What do the host cache's settings do to 8 KiB I/O, half random and half writes, on a cloud's HDD and SSD, "
+        "over 1 to 16 outstanding I/Os?",
+        "IOmeter's dynamo on an HDD and an SSD, each with the host cache off, read-only and read/write: a person sets "
+        "it, the campaign waits. Six layouts with five points of 10 min after a 30 s ramp: about 5 h 20 min.",
+        tuple(
+            f"cloud-{role}-{cache}"
+            for role in ("hdd", "ssd")
+            for cache in ("none", "read", "read-write")
+        ),
+        ("article-002-iometer",),
+    ),
+)
+CAMPAIGN_PRESETS = {preset.slug: preset for preset in ALL_CAMPAIGN_PRESETS}
+
 
 MIB_BYTES = 1 << 20
 # of the smallest layout that a file may fill: file systems keep some for themselves
