@@ -19,12 +19,11 @@ import sys
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
-from agents.dynamo import account, areas, hostfacts, layout, summary, transcript
+from agents.dynamo import account, areas, hostfacts, summary, transcript
 from agents.dynamo.areas import Area, TestSettings
 from agents.dynamo.console import Paused
 from agents.dynamo.hostfacts import Place
-from agents.dynamo.link import Link, Stopper, clock
-from agents.dynamo.live import Live
+from agents.dynamo.link import Link, Live, Stopper, clock
 from agents.dynamo.process import DynamoProcess
 from agents.dynamo.script import BEFORE_RECORDING, Phase, session
 from agents.dynamo.wire import DynamoError
@@ -173,13 +172,13 @@ class _HostRun:
         unready = [area for area in self._targets if not area.is_ready()]
         if unready:
             self._live.handle_event(Phase("prepare"), clock())
-            layout.lay_out(unready, self._settings.pattern, self._layout_watcher(stopper))
+            areas.lay_out(unready, self._settings.pattern, self._layout_watcher(stopper))
         trouble = areas.incomplete_file(self._targets)
         if trouble:
             raise DynamoError("host", trouble)
         self.laid_out = True
 
-    def _layout_watcher(self, stopper: Stopper) -> layout.Watch:
+    def _layout_watcher(self, stopper: Stopper) -> areas.Watch:
         def watch(written: int, total: int) -> None:
             if stopper.stopped:
                 raise DynamoError("cancelled", "stopped on request")

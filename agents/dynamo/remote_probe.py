@@ -16,9 +16,8 @@ from importlib.resources import files
 
 from agents.contracts import AgentError, Shell
 from agents.dynamo import areas, hostfacts, specs
-from agents.dynamo.areas import Area, TestSettings
+from agents.dynamo.areas import Area, TestSettings, Watch
 from agents.dynamo.hostfacts import Place
-from agents.dynamo.layout import Watch
 from agents.dynamo.wire import DynamoError
 
 OLDEST = (3, 6)
@@ -241,7 +240,7 @@ def _device_place(reported: Mapping[str, str], settings: TestSettings) -> Place:
 
 
 def lay_out(far: RemoteHost, looked: ProbeResult, pattern: int, watch: Watch) -> None:
-    """Lay out the files as layout.py does beside dynamo. It can be stopped between commands of some seconds each."""
+    """Lay out the files as areas.py does beside dynamo. It can be stopped between commands of some seconds each."""
     total, written, piece = sum(area.size for area in looked.unready), 0, FIRST_PIECE
     for area in looked.unready:
         far.run_script(NEW_FILE_SCRIPT, area.path)

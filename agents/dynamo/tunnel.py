@@ -18,8 +18,7 @@ from agents.contracts import AgentError, Job, Shell
 from agents.dynamo import areas, process, remote_probe, transcript
 from agents.dynamo.areas import TestSettings
 from agents.dynamo.console import Paused
-from agents.dynamo.link import CONNECTING, LOGGING_IN, RETRY, StopSignal, Transport, clock
-from agents.dynamo.live import Updates
+from agents.dynamo.link import CONNECTING, LOGGING_IN, RETRY, StopSignal, Transport, Updates, clock
 from agents.dynamo.messages import ManagerInfo
 from agents.dynamo.remote_probe import RemoteHost
 from agents.dynamo.script import BEFORE_RECORDING, Phase, ResultsReported, session
@@ -214,7 +213,7 @@ class Session:
 
 
 class _RemoteLive:
-    """Phases and each second's figures, as live.py writes them beside dynamo."""
+    """Phases and each second's figures, as Live writes them beside dynamo."""
 
     def __init__(self, began: float, publish: Callable[[Mapping[str, object]], None]) -> None:
         self.updates = Updates()

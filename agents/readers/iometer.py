@@ -16,8 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from agents.contracts import Metric, ParseError, Unit
 from agents.dynamo import figures, results_csv
-from agents.dynamo.csv_columns import BINS
-from agents.dynamo.results_csv import Block, Row
+from agents.dynamo.results_csv import BINS, Block, Row
 from agents.texts.parsed_result import ParsedResult
 
 LABEL = "IOmeter"

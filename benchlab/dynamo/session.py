@@ -21,8 +21,7 @@ from django.utils import timezone
 from agents import options as driver_options
 from agents.dynamo import script, specs, transcript
 from agents.dynamo.console import Paused
-from agents.dynamo.link import Transport, connect_back
-from agents.dynamo.live import Updates
+from agents.dynamo.link import Transport, Updates, connect_back
 from agents.dynamo.messages import ACTIVE, LOGICAL, PHYSICAL, AccessSpec, Disk, ManagerInfo, Target
 from agents.dynamo.script import Phase, TargetsReported
 from agents.dynamo.script import ResultsReported as Report

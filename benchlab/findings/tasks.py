@@ -6,7 +6,7 @@ from __future__ import annotations
 from benchlab import log_context
 from benchlab.celery import app
 from benchlab.findings import storing
-from benchlab.workers.batching import BatchedWork
+from benchlab.workers.messages import BatchedWork
 
 _results = BatchedWork(storing.find_for_attempts)
 

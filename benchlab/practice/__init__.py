@@ -22,11 +22,10 @@ from benchlab.practice.disks import DiskSpec, SlowDisk
 from benchlab.practice.errors import PracticeError
 from benchlab.practice.fleet import boot_practice_host, list_hosts, open_host, sweep_leftovers
 from benchlab.practice.host import PracticeHost, add_scsi_disks
-from benchlab.practice.image import ensure_image
 from benchlab.practice.machine import QEMU_TOOLS, available
 from benchlab.practice.qemu import QemuHost
 from benchlab.practice.store import Image
-from benchlab.practice.uml import UmlHost
+from benchlab.practice.uml import UmlHost, ensure_image
 from benchlab.practice.zfs_image import ensure_zfs_image
 
 __all__ = [

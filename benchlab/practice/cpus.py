@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from benchlab.practice.lock import locked
-from benchlab.practice.paths import cache_root, every_host
+from benchlab.practice.paths import cache_root, every_host, locked
 
 
 @contextmanager

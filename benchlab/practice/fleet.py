@@ -7,10 +7,9 @@ from contextlib import suppress
 from benchlab.practice.disks import DiskSpec, SlowDisk
 from benchlab.practice.errors import PracticeError
 from benchlab.practice.host import PracticeHost
-from benchlab.practice.machine import Progress
+from benchlab.practice.machine import HostRecord, Progress
 from benchlab.practice.paths import hosts_dir
 from benchlab.practice.qemu import QemuHost
-from benchlab.practice.record import HostRecord
 from benchlab.practice.uml import UmlHost
 
 FAST = DiskSpec(size_mb=2048, serial="PRACTICE-FAST")

@@ -27,12 +27,10 @@ from benchlab.practice.disks import (
     wait_for_slow,
 )
 from benchlab.practice.errors import PracticeError
-from benchlab.practice.lock import locked
-from benchlab.practice.machine import Progress
+from benchlab.practice.machine import HostRecord, Progress
 from benchlab.practice.network import Network
-from benchlab.practice.paths import hosts_dir, images_dir
+from benchlab.practice.paths import hosts_dir, images_dir, locked
 from benchlab.practice.process import ProcessId, spawn
-from benchlab.practice.record import HostRecord
 from benchlab.practice.ssh import hang_up, shared_ssh_argv
 from benchlab.practice.store import Image
 

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of images and hosts: a cache outside any clone, so that a fresh clone finds it warm.
+"""Paths of images and hosts, and locks on them: a cache outside any clone, so that a fresh clone finds it warm.
 
 All installations of a user share the images. A host is its installation's alone: no other's `--stop` must end it.
 """
 
+from __future__ import annotations
+
+import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchlab.installation import state_path
-from benchlab.practice.record import HostRecord
+from benchlab.practice.machine import HostRecord
 
 
 def cache_root() -> Path:
@@ -67,3 +71,23 @@ def every_host() -> Iterator[HostRecord]:
         for home in sorted(place.glob("*")):
             if record := HostRecord.load(home):
                 yield record
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Wait for the lock, and hold it; its directory is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        with path.open("w") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            # Who held it may have removed the file: a lock on a removed one keeps nobody out.
+            if _still_named(handle.fileno(), path):
+                yield
+                return
+
+
+def _still_named(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

@@ -1,17 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Linux host in one process: Debian's User Mode Linux kernel on a copy-on-write root."""
+"""A real Linux host in one process: Debian's User Mode Linux kernel on a copy-on-write root.
+
+The root image is built once per recipe.
+"""
+
+from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchlab.practice.disks import DiskSpec
 from benchlab.practice.errors import PracticeError, run_command
 from benchlab.practice.host import PracticeHost
-from benchlab.practice.image import ensure_image
-from benchlab.practice.machine import COMPILER, KERNEL, Progress, cpu_mhz, wide_registers
+from benchlab.practice.machine import (
+    COMPILER,
+    KERNEL,
+    Progress,
+    cpu_mhz,
+    kernel_version,
+    require_tools,
+    wide_registers,
+)
 from benchlab.practice.network import TAP
+from benchlab.practice.recipe import PACKAGES, SUITE, guest_id
 from benchlab.practice.store import Image, ensure
+from benchlab.practice.tree import furnish, make_key, unpack, write_root
 
 _SHIM = Path(__file__).with_name("uml-shim") / "xstate.c"
 _SHIM_MB = 1
@@ -76,3 +91,27 @@ def preloaded(progress: Progress = lambda _: None) -> tuple[str, ...]:
 
     name = f"xstate-{hashlib.sha256(_SHIM.read_bytes()).hexdigest()[:12]}"
     return ("env", f"LD_PRELOAD={ensure(name, _SHIM_MB, fill, progress) / 'xstate.so'}")
+
+
+_ROOM_MB = 3072
+_MODULES = Path("/usr/lib/uml/modules")
+_OVERLAY = Path(__file__).with_name("guest-uml")
+_ENABLED = {"practice-cpu.service": "sysinit.target"}
+
+
+def ensure_image(progress: Progress = print) -> Image:
+    """The image of the present recipe, built now if it is not there; PracticeError if it cannot."""
+    require_tools(progress)
+    kernel = kernel_version()
+
+    def fill(work: Path) -> None:
+        tree = work / "tree"
+        progress(f"downloading and unpacking Debian {SUITE} (about half a minute)")
+        unpack(tree, PACKAGES)
+        shutil.copytree(_MODULES / kernel, tree / "lib/modules" / kernel, symlinks=True)
+        furnish(tree, make_key(work), _OVERLAY, enabled=_ENABLED)
+        progress("writing the file system")
+        write_root(tree, work / "root.img")
+
+    name = guest_id((kernel, *PACKAGES, *_ENABLED), Path(__file__), _OVERLAY)
+    return Image(name, ensure(name, _ROOM_MB, fill, progress))

@@ -20,15 +20,19 @@ from pathlib import Path
 
 from benchlab.practice.machine import missing_packages
 from benchlab.testing import guardian, journal, leftovers, report
-from benchlab.testing.groups import DRIVERS, NEVER_SKIPPED, Group, exploring, groups
 from benchlab.testing.profiles import (
     CI,
+    DRIVERS,
     FULL,
+    NEVER_SKIPPED,
     PROFILE,
     PROFILES,
     QUICK,
     SEED,
     WHOLE_GROUP,
+    Group,
+    exploring,
+    groups,
     new_seed,
     seed_of,
 )

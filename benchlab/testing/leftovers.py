@@ -18,10 +18,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from benchlab.practice import PracticeError, sweep_leftovers
-from benchlab.practice.lock import locked
+from benchlab.practice.machine import HostRecord
 from benchlab.practice.network import Network
-from benchlab.practice.paths import cache_root, every_hosts_dir
-from benchlab.practice.record import HostRecord
+from benchlab.practice.paths import cache_root, every_hosts_dir, locked
 from benchlab.up.procs import Identity, end, start_time
 
 RUN = "BENCHLAB_TEST_RUN"

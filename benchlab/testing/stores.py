@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from benchlab.testing.leftovers import MEMORY, PLACES, memory_place, own
-from benchlab.up import database, postgres, recipes
+from benchlab.up import database, postgres, supervised
 from benchlab.up.procs import end, identify, spawn
 from benchlab.up.state import State
 from benchlab.up.trouble import Trouble
@@ -105,7 +105,7 @@ def redis(state: State, env: dict[str, str]) -> Iterator[None]:
     if database.is_given("REDIS_URL"):
         yield
         return
-    recipe, env["REDIS_URL"] = recipes.valkey(state)
+    recipe, env["REDIS_URL"] = supervised.valkey(state)
     with (state.logs / "valkey.log").open("ab") as log:
         process = spawn(recipe.argv, recipe.env, log, cwd="/", stdin=recipe.stdin)
     try:

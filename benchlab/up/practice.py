@@ -15,8 +15,8 @@ from benchlab.hosts import discovery, models, registration, spare_disks
 from benchlab.hosts.models import Credential, Device, Host
 from benchlab.installation import command
 from benchlab.practice import UmlHost, boot_practice_host
+from benchlab.practice.machine import HostRecord
 from benchlab.practice.paths import common_dir
-from benchlab.practice.record import HostRecord
 from benchlab.runs.states import HOLDING
 from benchlab.team.models import Team
 from benchlab.up.firstrun import owner

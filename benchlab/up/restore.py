@@ -4,6 +4,8 @@
 What stood on a host when the backup was made may be gone, a disk that was spare may hold somebody's data now, and the
 installation that made it may still be at work. So afterwards no disk is spare, what was built is left to a person, what
 waited is paused, and names that hosts may know are not given again.
+
+Before anything is written, the keys that the backup needs are compared with those that the restore would use.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection, transaction
@@ -35,8 +38,9 @@ from benchlab.runs import transitions
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.runs.verdict import Verdict
-from benchlab.up import backup, old_databases, restore_keys, unfinished
-from benchlab.up.backup import DUMP, Manifest
+from benchlab.up import backup, database
+from benchlab.up.backup import DUMP, KEYS, Manifest, fingerprint
+from benchlab.up.database import is_given
 from benchlab.up.state import State, read_json, write_json
 from benchlab.up.trouble import Trouble
 
@@ -77,11 +81,11 @@ def restore(place: Path, state: State, with_ssh_keys: bool = True) -> Restored:
     backup.require_whole(place, manifest)
     backup.require_programs()
     backup.require_readable(place / DUMP)
-    keys = restore_keys.chosen(place, state)
+    keys = chosen(place, state)
     if with_ssh_keys:
-        restore_keys.require(place, manifest, keys)
+        require(place, manifest, keys)
     _require_empty(state)
-    unfinished.begin()
+    database.begin()
     _put_back(place / DUMP)
     _require_rows(manifest)
     _take_over(keys, state)
@@ -91,7 +95,7 @@ def restore(place: Path, state: State, with_ssh_keys: bool = True) -> Restored:
 
 def _require_empty(state: State) -> None:
     tables = connection.introspection.table_names()
-    if tables and tables != [unfinished.TABLE]:
+    if tables and tables != [database.TABLE]:
         raise Trouble(
             f"This database is not empty (it has {len(tables)} tables, {tables[0]} among them). A backup goes into a "
             f"new one: name another state directory with BENCHLAB_STATE, or move {state.path} away."
@@ -163,15 +167,13 @@ def _require_known(manifest: Manifest) -> None:
     """Raise Trouble if the backup or this BenchLab is too old for the other."""
     applied = set(manifest.migrations)
     what = f"The backup ({manifest.version}, {manifest.at})"
-    if refused := compatibility.newer(what, applied) or old_databases.refusal(
-        "The backup", applied
-    ):
+    if refused := compatibility.newer(what, applied) or database.refusal("The backup", applied):
         raise Trouble(refused)
 
 
 def _require_rows(manifest: Manifest) -> None:
     """Check that the restored tables have as many rows as the backup."""
-    now = {name: rows for name, rows in backup.counted().items() if name != unfinished.TABLE}
+    now = {name: rows for name, rows in backup.counted().items() if name != database.TABLE}
     if wrong := [
         name for name in sorted(manifest.rows | now) if manifest.rows.get(name) != now.get(name)
     ]:
@@ -216,7 +218,7 @@ def _made_safe(manifest: Manifest) -> Restored:
         subject=f"backup of {manifest.at}",
         details=details,
     )
-    unfinished.end()
+    database.end_work()
     return restored
 
 
@@ -252,3 +254,88 @@ def _not_this_machine() -> None:
                 name for n in range(1, 1000) if (name := f"{host_name} before {n}") not in names
             )
         host.save(update_fields=["is_local", "name"])
+
+
+WITHOUT = "--without-ssh-keys"
+CREDENTIALS = "hosts_credential"
+
+
+def chosen(place: Path, state: State) -> Mapping[str, str]:
+    """The keys of the backup at `place` that the environment does not set, to be taken over."""
+    keys = read_json(place / KEYS)
+    return {
+        name: str(keys[name]) for name in backup.KEPT if name in keys and not _brought(name, state)
+    }
+
+
+def _brought(name: str, state: State) -> bool:
+    """True if the caller's environment sets the key, not the state directory."""
+    own = read_json(state.path / "secrets.json").get(name)
+    return is_given(name) and os.environ.get(name) != own
+
+
+def require(place: Path, manifest: Manifest, taken_over: Mapping[str, str]) -> None:
+    """Raise Trouble, with the remedy, if stored secrets could not be opened."""
+    own = taken_over.get("BENCHLAB_KEY")
+    keys = env.fernet_keys(own) if own else list(settings.BENCHLAB_KEYS)
+    newest = manifest.keys[:1]
+    lost = set(newest) - set(map(fingerprint, keys))
+    shut = _shut(place / DUMP, keys) if manifest.credentials else []
+    if lost or shut:
+        raise Trouble(
+            _keys_message(place, manifest, keys, shut, kept_there=bool(read_json(place / KEYS)))
+        )
+
+
+def _keys_message(
+    place: Path, manifest: Manifest, keys: Sequence[str], shut: Sequence[str], kept_there: bool
+) -> str:
+    fingerprint_words = f", whose fingerprint is {manifest.keys[0]}" if manifest.keys else ""
+    own_fingerprints = ", ".join(map(fingerprint, keys))
+    lines = [
+        f"The backup was made under another BENCHLAB_KEY{fingerprint_words}; the one given here has {own_fingerprints}."
+    ]
+    if shut:
+        lines.append(f"It does not open these SSH keys: {', '.join(shut)}.")
+    if kept_there:
+        lines.append(
+            f"Leave BENCHLAB_KEY out of the environment, then the one in {place / KEYS} is used, or put that one "
+            "behind yours: BENCHLAB_KEY=YOURS,OLD."
+        )
+    else:
+        lines.append(
+            f"There is no {KEYS} in {place}. Give BENCHLAB_KEY in the environment, as it was when the backup was made, "
+            "or behind a new one: BENCHLAB_KEY=NEW,OLD."
+        )
+    lines.append(f"To go on without what it seals, add {WITHOUT}. Nothing was changed.")
+    return " ".join(lines)
+
+
+def _shut(dump: Path, keys: Sequence[str]) -> list[str]:
+    """Names of the SSH keys in the dump that none of the keys can decrypt."""
+    fernet = MultiFernet([Fernet(key) for key in keys])
+    unreadable = []
+    for name, sealed in _credentials(dump):
+        try:
+            fernet.decrypt(sealed)
+        except InvalidToken:
+            unreadable.append(name)
+    return unreadable
+
+
+def _credentials(dump: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and encrypted private key of each SSH key, from the COPY of their table, whose columns tabs separate.
+
+    A server prints bytea as hex, or with bytea_output = escape as the letters of the Fernet token itself.
+    """
+    how = ("--data-only", f"--table={CREDENTIALS}", "--file=-", str(dump))
+    lines = iter(backup.run("pg_restore", *how, connected=False).splitlines())
+    head = next((line for line in lines if line.startswith("COPY ")), "")
+    columns = head.partition("(")[2].partition(")")[0].split(", ")
+    for line in lines:
+        if line == "\\.":
+            return
+        row = dict(zip(columns, line.split("\t"), strict=True))
+        sealed = row["private_key"]
+        raw = sealed.encode() if "\\" not in sealed else bytes.fromhex(sealed.removeprefix("\\\\x"))
+        yield row["name"], raw

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from benchlab.installation import command
-from benchlab.up import database, postgres, recipes
+from benchlab.up import database, postgres, supervised
 from benchlab.up.leftovers import end_jobs, end_leftovers, wait_for_installers
 from benchlab.up.logfiles import Logs
 from benchlab.up.ports import require_port
@@ -51,7 +51,7 @@ class Wish:
 
     @property
     def url(self) -> str:
-        return recipes.page_url(self.host, self.port)
+        return supervised.page_url(self.host, self.port)
 
 
 @dataclass
@@ -97,28 +97,28 @@ class Supervisor:
             require_port(self.wish.host, self.wish.port)
             self.announce()
             env = self.start_stores()
-            self.finish("prepare", recipes.prepare(), env)
-        self.add(recipes.web(self.wish.host, self.wish.port, env))
+            self.finish("prepare", supervised.prepare(), env)
+        self.add(supervised.web(self.wish.host, self.wish.port, env))
         self.until(self.web_answers, "web")
         say(f"BenchLab answers at  {self.wish.url}  ({time.monotonic() - begun:.1f} s)")
         say(f"Stop it: Ctrl-C here, or `{command('down')}{self.state.option}` anywhere.")
-        self.add(recipes.sshd(self.state, env))
-        self.add(recipes.worker(env))
-        self.add(recipes.beat(self.state, env))
-        if listener := recipes.dynamo_listener(env):
+        self.add(supervised.sshd(self.state, env))
+        self.add(supervised.worker(env))
+        self.add(supervised.beat(self.state, env))
+        if listener := supervised.dynamo_listener(env):
             say(
                 "Listening for dynamos; IOmeter's protocol has no passwords: only on a network you trust."
             )
             self.add(listener)
         self.until(lambda: self.services["sshd"].ready, "sshd")
-        self.help("first_run", recipes.first_run(self.wish.campaign), env)
+        self.help("first_run", supervised.first_run(self.wish.campaign), env)
         notify_systemd("READY=1", f"STATUS=Answers at {self.wish.url}")
 
     def start_stores(self) -> Mapping[str, str]:
         """Start PostgreSQL and Valkey, unless the environment names others; return the environment of the children."""
-        env = recipes.child_environment(self.state, self.wish.host)
+        env = supervised.child_environment(self.state, self.wish.host)
         if not database.is_given("REDIS_URL"):
-            recipe, env["REDIS_URL"] = recipes.valkey(self.state)
+            recipe, env["REDIS_URL"] = supervised.valkey(self.state)
             self.add(recipe)
         if not database.is_given("DATABASE_URL"):
             cluster = postgres.plan(self.state)
@@ -129,7 +129,7 @@ class Supervisor:
                 say(
                     f"The database is in {cluster.data}: the user who runs PostgreSQL may not enter {self.state.path}"
                 )
-            self.add(recipes.postgres(cluster))
+            self.add(supervised.postgres(cluster))
         for name in list(self.services):
             self.until(lambda name=name: self.services[name].ready, name)  # type: ignore[misc]
         return env
@@ -149,7 +149,7 @@ class Supervisor:
         self.remember()
 
     def help(
-        self, name: str, argv: recipes.Argv, env: Mapping[str, str]
+        self, name: str, argv: supervised.Argv, env: Mapping[str, str]
     ) -> subprocess.Popen[bytes]:
         """Start a program that ends by itself; show its output and log its errors."""
         self.begun[name] = size(self.logs.path(name))
@@ -158,7 +158,7 @@ class Supervisor:
         self.remember()
         return process
 
-    def finish(self, name: str, argv: recipes.Argv, env: Mapping[str, str]) -> None:
+    def finish(self, name: str, argv: supervised.Argv, env: Mapping[str, str]) -> None:
         """Run a helper to its end. Raises Trouble with the end of its output."""
         process = self.help(name, argv, env)
         while process.poll() is None:
@@ -260,7 +260,7 @@ class Supervisor:
 
 def http_status(wish: Wish) -> int:
     """Status of the web server's answer to a health check; 0 while nobody listens."""
-    connection = http.client.HTTPConnection(recipes.reach(wish.host), wish.port, timeout=5)
+    connection = http.client.HTTPConnection(supervised.reach(wish.host), wish.port, timeout=5)
     try:
         if path := listening.unix_path(wish.host):
             connection.host = "localhost"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.dynamo import live, script, wire
+from agents.dynamo import link, script, wire
 from agents.dynamo.console import Cancelled, Console, Script
 from agents.dynamo.messages import ManagerInfo
 from agents.dynamo.specs import Trial
@@ -280,7 +280,7 @@ def yes(request: Message, active: int) -> bytes:
 
 @pytest.mark.parametrize(("purpose", "lines"), [(wire.REPORT_UPDATE, 1), (wire.REPORT_RESULTS, 0)])
 def test_updates_alone_are_told_while_it_runs(tmp_path: Path, purpose: int, lines: int) -> None:
-    shown = live.Live(tmp_path / "live.jsonl", 100.0)
+    shown = link.Live(tmp_path / "live.jsonl", 100.0)
     empty: Any = SimpleNamespace(parts=(), sent_at=100.0, times=(100.0, 100.0))
     shown.handle_event(script.ResultsReported(purpose, (), empty), 101.5)
     written = (tmp_path / "live.jsonl").read_text().splitlines()

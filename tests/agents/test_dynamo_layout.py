@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.dynamo import areas, layout
+from agents.dynamo import areas
 from agents.dynamo.areas import Area
 from agents.dynamo.wire import DynamoError
 from tests.agents import dynamo_sim_rules
@@ -25,7 +25,7 @@ def quietly(done: int, wanted: int) -> None: ...
 def test_every_byte_is_written(tmp_path: Path, size: int) -> None:
     area = Area(str(tmp_path / "iometer1"), size)
     seen: list[tuple[int, int]] = []
-    layout.lay_out([area], 1, lambda *at: seen.append(at))
+    areas.lay_out([area], 1, lambda *at: seen.append(at))
     assert area.is_ready() and areas.incomplete_file([area]) == ""
     found = area.file.stat()
     assert found.st_size == size and found.st_blocks * 512 >= size  # no holes
@@ -37,7 +37,7 @@ def test_every_byte_is_written(tmp_path: Path, size: int) -> None:
 def test_what_is_written_is_as_the_pattern_says(tmp_path: Path) -> None:
     for pattern, share in ((1, 1.0), (0, 0.01)):
         area = Area(str(tmp_path / str(pattern)), MIB)
-        layout.lay_out([area], pattern, quietly)
+        areas.lay_out([area], pattern, quietly)
         raw = area.file.read_bytes()
         assert len(zlib.compress(raw)) / MIB == pytest.approx(share, abs=0.01)
 
@@ -46,7 +46,7 @@ def test_a_short_file_is_made_anew_and_not_appended_to(tmp_path: Path) -> None:
     area = Area(str(tmp_path / "iometer1"), MIB)
     area.file.parent.mkdir()
     area.file.write_bytes(b"x" * 4096)
-    layout.lay_out([area], 1, quietly)
+    areas.lay_out([area], 1, quietly)
     assert area.file_bytes() == MIB
     assert area.file.read_bytes()[:4096] != b"x" * 4096
 
@@ -57,7 +57,7 @@ def test_a_link_is_not_written_through(tmp_path: Path) -> None:
     area = Area(str(tmp_path / "iometer1"), MIB)
     area.file.parent.mkdir()
     area.file.symlink_to(other)
-    layout.lay_out([area], 1, quietly)
+    areas.lay_out([area], 1, quietly)
     assert other.read_bytes() == b"theirs"
     assert not area.file.is_symlink()
 
@@ -69,8 +69,8 @@ def test_who_watches_can_end_it(tmp_path: Path) -> None:
 
     area = Area(str(tmp_path / "iometer1"), 64 * MIB)
     with pytest.raises(DynamoError, match="stopped"):
-        layout.lay_out([area], 1, watch)
-    assert area.file_bytes() == layout.PIECE and not area.is_ready()
+        areas.lay_out([area], 1, watch)
+    assert area.file_bytes() == areas.PIECE and not area.is_ready()
 
 
 def test_a_disk_that_is_full_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_a_disk_that_is_full_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "write", full)
     area = Area(str(tmp_path / "iometer1"), MIB)
     with pytest.raises(DynamoError, match=r"iobw.tst: No space left on device, at 0 of 1048576"):
-        layout.lay_out([area], 1, quietly)
+        areas.lay_out([area], 1, quietly)
 
 
 def test_without_direct_io_it_is_written_all_the_same(
@@ -95,7 +95,7 @@ def test_without_direct_io_it_is_written_all_the_same(
 
     monkeypatch.setattr(os, "open", none)
     area = Area(str(tmp_path / "iometer1"), MIB)
-    layout.lay_out([area], 1, quietly)
+    areas.lay_out([area], 1, quietly)
     assert area.file_bytes() == MIB
 
 

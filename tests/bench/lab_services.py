@@ -29,15 +29,15 @@ def environment(directory: Path) -> dict[str, str]:
 @contextmanager
 def workers(directory: Path, env: Mapping[str, str]) -> Iterator[psutil.Process]:
     """Worker and beat; the worker's process. What they say is in worker.log and beat.log."""
-    from benchlab.up import recipes
+    from benchlab.up import supervised
     from benchlab.up.state import State
     from tests import stack
 
     state = State(directory / "up")
     state.create()
     with (
-        stack.process(argv(recipes.worker(env)), directory / "worker.log", env) as worker,
-        stack.process(argv(recipes.beat(state, env)), directory / "beat.log", env),
+        stack.process(argv(supervised.worker(env)), directory / "worker.log", env) as worker,
+        stack.process(argv(supervised.beat(state, env)), directory / "beat.log", env),
     ):
         yield psutil.Process(worker.pid)
 
@@ -45,14 +45,14 @@ def workers(directory: Path, env: Mapping[str, str]) -> Iterator[psutil.Process]
 @contextmanager
 def web(directory: Path, env: Mapping[str, str]) -> Iterator[tuple[str, psutil.Process]]:
     """The web server, after what `up` does before it starts one; its address and its process."""
-    from benchlab.up import recipes
+    from benchlab.up import supervised
     from benchlab.up.ports import free_port
     from tests import stack
 
     log, port = directory / "prepare.log", free_port()
-    with stack.process(recipes.prepare(), log, env) as prepared:
+    with stack.process(supervised.prepare(), log, env) as prepared:
         assert prepared.wait(120) == 0, log.read_text()
-    server = argv(recipes.web("127.0.0.1", port, env))
+    server = argv(supervised.web("127.0.0.1", port, env))
     with stack.process(server, directory / "web.log", env) as started:
         stack.wait_for(lambda: stack.listens(port, started), directory / "web.log", 30)
         yield f"http://127.0.0.1:{port}", psutil.Process(started.pid)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from benchlab.workers.batching import BatchedWork
+from benchlab.workers.messages import BatchedWork
 
 
 class Slow:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchlab.metrics import broker, database
+from benchlab.metrics import database, view
 from benchlab.workers import beats
 from benchlab.workers import process_counters as tallies
 
@@ -14,7 +14,7 @@ from benchlab.workers import process_counters as tallies
 def counts(monkeypatch) -> Iterator[tallies.ProcessCounters]:
     """Counters of this test alone: all tests of a run share one Valkey, and one process's counters."""
     mine = secrets.token_hex(4)
-    for module in (tallies, broker):
+    for module in (tallies, view):
         for name in ("COUNTS", "PROCESSES", "TIMES"):
             monkeypatch.setattr(module, name, f"test:{mine}:{name}")
     monkeypatch.setattr(database._Counts, "at", float("-inf"))

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from benchlab.practice import PracticeError, UmlHost, cpus, list_hosts, open_host, paths, store
+from benchlab.practice.machine import HostRecord
 from benchlab.practice.process import ProcessId
-from benchlab.practice.record import HostRecord
 from benchlab.testing import leftovers
 from benchlab.up import practice
 from benchlab.up.state import state_from_environment

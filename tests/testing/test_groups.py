@@ -11,8 +11,17 @@ from pathlib import Path
 import pytest
 from _pytest.mark.expression import Expression
 
-from benchlab.testing.groups import NEVER_SKIPPED, RIG, Group, exploring, groups
-from benchlab.testing.profiles import CI, FULL, PROFILES, QUICK
+from benchlab.testing.profiles import (
+    CI,
+    FULL,
+    NEVER_SKIPPED,
+    PROFILES,
+    QUICK,
+    RIG,
+    Group,
+    exploring,
+    groups,
+)
 from benchlab.up.bootstrap import ROOT
 from tests.each_case import check_each
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchlab.practice.lock import locked
-from benchlab.practice.paths import cache_root
+from benchlab.practice.paths import cache_root, locked
 from benchlab.testing import guardian, leftovers
 from benchlab.up.bootstrap import ROOT
 from benchlab.up.procs import start_time

@@ -26,7 +26,7 @@ from benchlab import env
 from benchlab.audit.models import Entry
 from benchlab.dynamo.listening import Listener
 from benchlab.hosts.forms import validate_address
-from benchlab.up import ports, recipes, store_programs, supervisor, valkey
+from benchlab.up import ports, store_programs, supervised, supervisor, valkey
 from benchlab.up.trouble import Trouble
 from benchlab.web import listening
 from benchlab.web.connections import network_of
@@ -44,7 +44,7 @@ ipv6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no ::1")
 def web(place: Path, host: str, **more: str) -> Iterator[supervisor.Wish]:
     """The web server, listening there."""
     wish = supervisor.Wish(host, ports.free_port(), campaign=False)
-    argv = recipes.web(wish.host, wish.port, {}).argv
+    argv = supervised.web(wish.host, wish.port, {}).argv
     given = {**stack.environment(stack.redis_url(9)), **more}
     with stack.process([str(word) for word in argv], place / "web.log", given) as started:
         stack.wait_for(
@@ -69,16 +69,16 @@ def web(place: Path, host: str, **more: str) -> Iterator[supervisor.Wish]:
     ],
 )
 def test_the_address_is_printed_as_a_browser_takes_it(host, url):
-    assert recipes.page_url(host, 8000) == url
+    assert supervised.page_url(host, 8000) == url
 
 
 def test_pages_may_be_asked_for_by_ipv6_addresses():
-    assert "[2001:db8::7]" in recipes.names_of("2001:db8::7")
-    own = [name for name in recipes.names_of("::") if name.startswith("[")]
+    assert "[2001:db8::7]" in supervised.names_of("2001:db8::7")
+    own = [name for name in supervised.names_of("::") if name.startswith("[")]
     assert "[::1]" in own and not [name for name in own if "%" in name]
-    os.environ["BENCHLAB_TEST_NAMES"] = ",".join(recipes.names_of("::"))
+    os.environ["BENCHLAB_TEST_NAMES"] = ",".join(supervised.names_of("::"))
     try:
-        assert env.host_names("BENCHLAB_TEST_NAMES", "") == recipes.names_of("::")
+        assert env.host_names("BENCHLAB_TEST_NAMES", "") == supervised.names_of("::")
     finally:
         del os.environ["BENCHLAB_TEST_NAMES"]
 

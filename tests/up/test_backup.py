@@ -21,7 +21,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from benchlab.runs.states import LayoutPhase
-from benchlab.up import backup, database, postgres, restore, restore_keys, store_programs
+from benchlab.up import backup, database, postgres, restore, store_programs
 from benchlab.up.backup import DUMP, KEYS, MANIFEST
 from benchlab.up.bootstrap import ROOT
 from benchlab.up.state import State
@@ -157,8 +157,8 @@ def test_ssh_keys_in_a_dump_are_tried(version, settings):
     said = replace(backup.read(made), keys=[])
     settings.BENCHLAB_KEYS = [Fernet.generate_key().decode()]
     with pytest.raises(Trouble, match=r"these SSH keys: lab\. .*YOURS,OLD.*Nothing was changed"):
-        restore_keys.require(made, said, {})
-    restore_keys.require(made, said, json.loads((made / KEYS).read_text()))
+        restore.require(made, said, {})
+    restore.require(made, said, json.loads((made / KEYS).read_text()))
 
 
 @pytest.mark.night

@@ -14,7 +14,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from benchlab.team.models import Team
 from benchlab.up.bootstrap import ROOT
-from benchlab.up.old_databases import LAST_STEP, half_applied, refusal, squashed
+from benchlab.up.database import LAST_STEP, half_applied, refusal, squashed
 
 pytestmark = pytest.mark.django_db
 FINISH = (

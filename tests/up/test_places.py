@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchlab.up import database, ports, procs, recipes, state, supervised
+from benchlab.up import database, ports, procs, state, supervised
 from benchlab.up.state import State
 from benchlab.up.trouble import Trouble
 
@@ -78,14 +78,14 @@ def test_a_long_path_gets_a_short_socket_directory(tmp_path):
 
 
 def test_the_pages_may_be_asked_for_by_every_name_we_listen_on():
-    assert recipes.names_of("127.0.0.1") == ["localhost", "127.0.0.1", "[::1]"]
-    assert "bench.lan" in recipes.names_of("bench.lan")
-    assert socket.gethostname() in recipes.names_of("0.0.0.0")
+    assert supervised.names_of("127.0.0.1") == ["localhost", "127.0.0.1", "[::1]"]
+    assert "bench.lan" in supervised.names_of("bench.lan")
+    assert socket.gethostname() in supervised.names_of("0.0.0.0")
 
 
 def test_urls():
-    assert recipes.page_url("0.0.0.0", 80) == "http://127.0.0.1:80/"
-    assert recipes.page_url("::", 8000) == "http://[::1]:8000/"
+    assert supervised.page_url("0.0.0.0", 80) == "http://127.0.0.1:80/"
+    assert supervised.page_url("::", 8000) == "http://[::1]:8000/"
 
 
 @pytest.mark.parametrize(("deaths", "seconds"), [(1, 1), (2, 2), (4, 8), (9, 30)])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchlab.up import database, install_service, recipes, supervisor, systemd
+from benchlab.up import database, install_service, supervised, supervisor
 from benchlab.up.state import State
 from benchlab.up.trouble import Trouble
 
@@ -21,8 +21,8 @@ needs_systemd = pytest.mark.skipif(not ANALYZE, reason="no systemd-analyze here"
 EXPOSED = {"benchlab": 22, "worker": 22, "web": 15, "beat": 15, "prepare": 15, "dynamo": 15}
 
 
-def wish(state: Path, user: str = "benchlab") -> systemd.Wish:
-    return systemd.Wish("benchlab", state, "127.0.0.1", 8000, user)
+def wish(state: Path, user: str = "benchlab") -> install_service.Wish:
+    return install_service.Wish("benchlab", state, "127.0.0.1", 8000, user)
 
 
 def written(units: dict[str, str], place: Path) -> list[str]:
@@ -39,7 +39,7 @@ def analyze(*words: str) -> tuple[int, str]:
 
 
 @needs_systemd
-@pytest.mark.parametrize("make", [systemd.whole, systemd.split])
+@pytest.mark.parametrize("make", [install_service.whole, install_service.split])
 @pytest.mark.parametrize("user", ["benchlab", ""])
 def test_systemd_takes_them(make, user, tmp_path):
     """Also with a path that has all that systemd would take for something else."""
@@ -53,7 +53,7 @@ def test_systemd_takes_them(make, user, tmp_path):
 
 @needs_systemd
 def test_they_expose_little(tmp_path):
-    units = systemd.whole(wish(tmp_path)) | systemd.split(wish(tmp_path))
+    units = install_service.whole(wish(tmp_path)) | install_service.split(wish(tmp_path))
     for name in units:
         [file] = written({name: units[name]}, tmp_path)
         most = EXPOSED.get(name.partition(".")[0].rpartition("-")[2])
@@ -64,27 +64,28 @@ def test_they_expose_little(tmp_path):
 
 
 def test_words_reach_the_program_as_they_are():
-    assert systemd.command(["/a b", "50%", "$x", 'q"\\', "plain"]) == (
+    assert install_service.command(["/a b", "50%", "$x", 'q"\\', "plain"]) == (
         '"/a b" 50%% $$x "q\\"\\\\" plain'
     )
 
 
 def test_split_units_run_what_up_runs(tmp_path):
-    units = systemd.split(wish(tmp_path))
-    for recipe in (recipes.web("127.0.0.1", 8000, {}), recipes.worker({}),
-                   recipes.beat(State(tmp_path), {})):  # fmt: skip
-        assert f"ExecStart={systemd.command(recipe.argv)}\n" in units[f"benchlab-{recipe.name}.service"]  # fmt: skip
-    assert "--port 8000" in systemd.whole(wish(tmp_path))["benchlab.service"]
+    units = install_service.split(wish(tmp_path))
+    for recipe in (supervised.web("127.0.0.1", 8000, {}), supervised.worker({}),
+                   supervised.beat(State(tmp_path), {})):  # fmt: skip
+        start = f"ExecStart={install_service.command(recipe.argv)}\n"
+        assert start in units[f"benchlab-{recipe.name}.service"]
+    assert "--port 8000" in install_service.whole(wish(tmp_path))["benchlab.service"]
 
 
 def test_no_secret_is_in_a_unit(tmp_path):
-    for text in systemd.split(wish(tmp_path)).values():
-        for name in systemd.SECRETS:
+    for text in install_service.split(wish(tmp_path)).values():
+        for name in install_service.SECRETS:
             assert not re.search(rf"\b{name}=", text)
 
 
 def test_the_command_writes_them_and_says_what_to_type(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(systemd, "reachable", lambda path: True)
+    monkeypatch.setattr(install_service, "reachable", lambda path: True)
     words = ["--name", "lab2", "--port", "8001", "--write", str(tmp_path)]
     assert install_service.run(words) == 0
     assert "systemctl enable --now lab2.service" in capsys.readouterr().out
@@ -96,7 +97,7 @@ def test_the_command_writes_them_and_says_what_to_type(tmp_path, capsys, monkeyp
 
 
 def test_a_program_that_the_user_could_not_read_is_refused(monkeypatch):
-    monkeypatch.setattr(systemd, "reachable", lambda path: False)
+    monkeypatch.setattr(install_service, "reachable", lambda path: False)
     with pytest.raises(Trouble, match="benchlab could not run it"):
         install_service.run([])
 

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 import redis
 
-from benchlab.up import database, postgres, recipes, valkey
+from benchlab.up import database, postgres, supervised, valkey
 from benchlab.up.procs import end, identify, spawn
 from benchlab.up.state import State
 from benchlab.up.trouble import Trouble
@@ -125,7 +125,7 @@ def port_of(url: str) -> int:
 
 
 def test_valkey_wants_its_password_and_keeps_its_data(state):
-    recipe, url = recipes.valkey(state)
+    recipe, url = supervised.valkey(state)
     for expected in (None, b"kept"):
         process = spawn(recipe.argv, recipe.env, subprocess.DEVNULL, stdin=recipe.stdin)
         try:

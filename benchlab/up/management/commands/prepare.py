@@ -19,7 +19,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from benchlab import terminal
 from benchlab.installation import command
 from benchlab.team.services import join_first_team
-from benchlab.up import old_databases, unfinished
+from benchlab.up import database
 from benchlab.web import middleware
 
 ADMIN = "admin"
@@ -39,10 +39,10 @@ class Command(terminal.Command):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if unfinished.is_unfinished():
-            raise CommandError(unfinished.SAYS)
+        if database.is_unfinished():
+            raise CommandError(database.SAYS)
         applied = MigrationRecorder(connection).applied_migrations()
-        if refused := old_databases.refusal("This database", applied):
+        if refused := database.refusal("This database", applied):
             raise CommandError(refused)
         call_command("migrate", interactive=False, verbosity=0)
         if options["static"] and settings.BENCHLAB_STATIC:

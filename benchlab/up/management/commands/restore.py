@@ -12,8 +12,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from benchlab import terminal
 from benchlab.installation import command
-from benchlab.up.restore import Restored, restore
-from benchlab.up.restore_keys import WITHOUT
+from benchlab.up.restore import WITHOUT, Restored, restore
 from benchlab.up.state import state_from_environment
 from benchlab.up.trouble import Trouble
 
