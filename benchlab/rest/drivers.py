@@ -3,35 +3,29 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents import options
-from agents.contracts import Need, Use
 from agents.drivers import protocols, registry
 from benchlab.campaigns import workload_presets
 from benchlab.hosts.models import Host
+from benchlab.rest.operations import ObjectSerializer, TextListField, TextsByNameField
 from benchlab.topologies import host_shapes
 from benchlab.web.api import SingleAnswerViewSet
 
-JsonObject = dict[str, Any]
 
-
-class NeedSerializer(serializers.Serializer[JsonObject]):
+class NeedSerializer(ObjectSerializer):
     program = serializers.CharField()
     minimum = serializers.CharField(help_text="Minimum version; empty: any")
-    packages = serializers.DictField(
-        child=serializers.CharField(), help_text="OS family -> package"
-    )
+    packages = TextsByNameField(help_text="OS family -> package")
 
 
-class DriverSerializer(serializers.Serializer[JsonObject]):
+class DriverSerializer(ObjectSerializer):
     kind = serializers.CharField()
     label = serializers.CharField(help_text="As pages call it")  # type: ignore[assignment]  # an attribute's name
     says = serializers.CharField(help_text="What it is, in a sentence or two")
@@ -44,8 +38,8 @@ class ToolSerializer(DriverSerializer):
     )
 
 
-class UseSerializer(serializers.Serializer[JsonObject]):
-    says = serializers.CharField()
+class UseSerializer(ObjectSerializer):
+    says = serializers.CharField(source="purpose")
     least = serializers.IntegerField(help_text="0: may be left out")
     most = serializers.IntegerField()
 
@@ -61,19 +55,19 @@ class LayerSerializer(ToolSerializer):
     )
 
 
-class LayersSerializer(serializers.Serializer[JsonObject]):
+class LayersSerializer(ObjectSerializer):
     results = LayerSerializer(many=True)
 
 
-class ToolsSerializer(serializers.Serializer[JsonObject]):
+class ToolsSerializer(ObjectSerializer):
     results = ToolSerializer(many=True)
 
 
-class SamplersSerializer(serializers.Serializer[JsonObject]):
+class SamplersSerializer(ObjectSerializer):
     results = DriverSerializer(many=True)
 
 
-class TopologyPresetSerializer(serializers.Serializer[JsonObject]):
+class TopologyPresetSerializer(ObjectSerializer):
     slug = serializers.CharField()
     group = serializers.CharField()
     name = serializers.CharField()
@@ -83,7 +77,7 @@ class TopologyPresetSerializer(serializers.Serializer[JsonObject]):
     wants = serializers.DictField(child=serializers.IntegerField(), help_text="Role -> spare disks")
 
 
-class WorkloadPresetSerializer(serializers.Serializer[JsonObject]):
+class WorkloadPresetSerializer(ObjectSerializer):
     slug = serializers.CharField()
     group = serializers.CharField()
     name = serializers.CharField()
@@ -93,18 +87,18 @@ class WorkloadPresetSerializer(serializers.Serializer[JsonObject]):
     sweep = serializers.JSONField()
 
 
-class CampaignPresetSerializer(serializers.Serializer[JsonObject]):
+class CampaignPresetSerializer(ObjectSerializer):
     slug = serializers.CharField()
     name = serializers.CharField()
     question = serializers.CharField()
     says = serializers.CharField()
-    topologies = serializers.ListField(child=serializers.CharField(), help_text="Slugs")
-    workloads = serializers.ListField(child=serializers.CharField(), help_text="Slugs")
+    topologies = TextListField(help_text="Slugs")
+    workloads = TextListField(help_text="Slugs")
     repeats = serializers.IntegerField()
     order = serializers.CharField()
 
 
-class PresetsSerializer(serializers.Serializer[JsonObject]):
+class PresetsSerializer(ObjectSerializer):
     topologies = TopologyPresetSerializer(many=True)
     workloads = WorkloadPresetSerializer(many=True)
     campaigns = CampaignPresetSerializer(many=True)
@@ -115,91 +109,75 @@ class DriverDescriptions(SingleAnswerViewSet[Any]):
 
     queryset = Host.objects.none()
 
+    def describe(self) -> dict[str, Iterable[object]]:
+        raise NotImplementedError
+
+    def list(self, request: Request) -> Response:
+        return Response(self.get_serializer(self.describe()).data)
+
 
 class Layers(DriverDescriptions):
+    """Every layer that a topology can have."""
+
     noun = "layer"
     serializer_class = LayersSerializer
 
-    @extend_schema(responses=LayersSerializer)
-    def list(self, request: Request) -> Response:
-        """Every layer that a topology can have."""
-        layers = [
-            _layer_json(kind, driver) for kind, driver in sorted(registry.all_layers().items())
-        ]
-        return Response({"results": layers})
+    def describe(self) -> dict[str, Iterable[object]]:
+        layers = sorted(registry.all_layers().items())
+        return {"results": [_layer(kind, driver) for kind, driver in layers]}
 
 
 class Tools(DriverDescriptions):
+    """Every tool that a workload can name."""
+
     noun = "tool"
     serializer_class = ToolsSerializer
 
-    @extend_schema(responses=ToolsSerializer)
-    def list(self, request: Request) -> Response:
-        """Every tool that a workload can name."""
-        tools = [_tool_json(kind, driver) for kind, driver in sorted(registry.all_tools().items())]
-        return Response({"results": tools})
+    def describe(self) -> dict[str, Iterable[object]]:
+        tools = sorted(registry.all_tools().items())
+        return {"results": [_tool(kind, driver) for kind, driver in tools]}
 
 
 class Samplers(DriverDescriptions):
+    """List the samplers that are watched beside every run, where a host has them."""
+
     noun = "sampler"
     serializer_class = SamplersSerializer
 
-    @extend_schema(responses=SamplersSerializer)
-    def list(self, request: Request) -> Response:
-        """List the samplers that are watched beside every run, where a host has them."""
-        samplers = [
-            _driver_json(kind, driver) for kind, driver in sorted(registry.all_samplers().items())
-        ]
-        return Response({"results": samplers})
+    def describe(self) -> dict[str, Iterable[object]]:
+        samplers = sorted(registry.all_samplers().items())
+        return {"results": [_driver(kind, driver) for kind, driver in samplers]}
 
 
 class Presets(DriverDescriptions):
+    """Topologies, workloads and whole campaigns that are ready to use."""
+
     noun = "preset"
     serializer_class = PresetsSerializer
 
-    @extend_schema(responses=PresetsSerializer)
-    def list(self, request: Request) -> Response:
-        """Topologies, workloads and whole campaigns that are ready to use."""
-        return Response(
-            {
-                "topologies": [
-                    dataclasses.asdict(preset) | {"wants": preset.wants}
-                    for preset in host_shapes.ALL_PRESETS
-                ],
-                "workloads": [
-                    dataclasses.asdict(preset) for preset in workload_presets.ALL_PRESETS
-                ],
-                "campaigns": [
-                    dataclasses.asdict(preset) for preset in workload_presets.ALL_CAMPAIGN_PRESETS
-                ],
-            }
-        )
+    def describe(self) -> dict[str, Iterable[object]]:
+        return {
+            "topologies": host_shapes.ALL_PRESETS,
+            "workloads": workload_presets.ALL_PRESETS,
+            "campaigns": workload_presets.ALL_CAMPAIGN_PRESETS,
+        }
 
 
-def _layer_json(kind: str, driver: Any) -> JsonObject:
-    uses = {name: _use_json(use) for name, use in driver.USES.items()}
-    growing = registry.implements(kind, protocols.Growable)
-    return _tool_json(kind, driver) | {
-        "uses": uses,
-        "wants": driver.REQUIRES,
-        "gives": driver.PROVIDES,
-        "grow": options.schema(growing.Grow) if growing else None,
-    }
-
-
-def _use_json(use: Use) -> Mapping[str, Any]:
-    return {"says": use.purpose, "least": use.least, "most": use.most}
-
-
-def _driver_json(kind: str, driver: Any) -> JsonObject:
+def _driver(kind: str, driver: Any) -> dict[str, Any]:
     first = (driver.__doc__ or "").split("\n\n")[0]
     return {"kind": kind, "label": driver.LABEL, "says": " ".join(first.split())}
 
 
-def _tool_json(kind: str, driver: Any) -> JsonObject:
-    needs = [_need_json(need) for need in driver.NEEDS]
-    return _driver_json(kind, driver) | {"needs": needs, "options": options.schema(driver.Options)}
+def _tool(kind: str, driver: Any) -> dict[str, Any]:
+    options_schema = options.schema(driver.Options)
+    return _driver(kind, driver) | {"needs": driver.NEEDS, "options": options_schema}
 
 
-def _need_json(need: Need) -> Mapping[str, Any]:
-    return {"program": need.program, "minimum": need.minimum, "packages": dict(need.packages)}
+def _layer(kind: str, driver: Any) -> dict[str, Any]:
+    growing = registry.implements(kind, protocols.Growable)
+    return _tool(kind, driver) | {
+        "uses": driver.USES,
+        "wants": driver.REQUIRES,
+        "gives": driver.PROVIDES,
+        "grow": options.schema(growing.Grow) if growing else None,
+    }

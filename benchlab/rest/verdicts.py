@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 from django.core.exceptions import BadRequest
-from django.core.exceptions import ValidationError as Refused
 from django.http import QueryDict
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
-from rest_framework.decorators import action
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -23,20 +22,26 @@ from benchlab.analysis.devices.full_station import Full
 from benchlab.analysis.verdicts import Comparison, Conclusion, Verdict
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import device_work, line_analysis, request_params
-from benchlab.findings import dismissal
 from benchlab.findings.models import MOST_NOTE
+from benchlab.rest.operations import (
+    NumberListField,
+    ObjectSerializer,
+    TextListField,
+    TextsByNameField,
+    operation,
+)
 from benchlab.team.services import requesting_user
 from benchlab.verdicts import baselines, dismissals, matrix, single_line_summary
 from benchlab.verdicts.answers import Answer, Row, answers_of, lines_of
 from benchlab.verdicts.dismissals import DismissalNote
 from benchlab.verdicts.matrix import factors_of
 from benchlab.verdicts.sentences import sentences
-from benchlab.web.api import Conflict, Problem, SingleAnswerViewSet, errors_by_field
+from benchlab.web.api import SingleAnswerViewSet
 
 JsonObject = dict[str, Any]
 
 
-class SaidSerializer(serializers.Serializer[JsonObject]):
+class SaidSerializer(ObjectSerializer):
     verdict = serializers.ChoiceField(choices=[verdict_word.value for verdict_word in Conclusion])
     ratio = serializers.FloatField(help_text="Of this line's value over the baseline's")
     low = serializers.FloatField(allow_null=True, help_text="95 %; null: the error is unknown")
@@ -54,12 +59,10 @@ class PointSerializer(SaidSerializer):
     outstanding = serializers.IntegerField(allow_null=True)
     baseline_value = serializers.FloatField(help_text="Robust mean of the repeats, base unit")
     value = serializers.FloatField()
-    runs = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Of both lines: where the numbers come from"
-    )
+    runs = NumberListField(help_text="Of both lines: where the numbers come from")
 
 
-class LineSerializer(serializers.Serializer[JsonObject]):
+class LineSerializer(ObjectSerializer):
     place = serializers.IntegerField(
         help_text="From 1; shared by lines that cannot be told apart from the best of the rank"
     )
@@ -85,15 +88,11 @@ class LineSerializer(serializers.Serializer[JsonObject]):
     )
     curve = SaidSerializer(allow_null=True, help_text="Over all depths that both have")
     points = PointSerializer(many=True)
-    overtakes_at = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Depths from which the lead has changed"
-    )
-    left_out = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Depths that only one of both has"
-    )
+    overtakes_at = NumberListField(help_text="Depths from which the lead has changed")
+    left_out = NumberListField(help_text="Depths that only one of both has")
 
 
-class DismissedSerializer(serializers.Serializer[JsonObject]):
+class DismissedSerializer(ObjectSerializer):
     at = serializers.DateTimeField()
     by = serializers.CharField(allow_null=True, help_text="null: somebody who left")
     note = serializers.CharField()
@@ -105,14 +104,14 @@ class DismissedSerializer(serializers.Serializer[JsonObject]):
     )
 
 
-class NotedAnswerSerializer(serializers.Serializer[JsonObject]):
+class NotedAnswerSerializer(ObjectSerializer):
     answer = serializers.CharField(
         max_length=40, help_text="The `key` of one that the same parameters tell"
     )
     note = serializers.CharField(max_length=MOST_NOTE, help_text="Why, in plain text")
 
 
-class AnswerSerializer(serializers.Serializer[JsonObject]):
+class AnswerSerializer(ObjectSerializer):
     key = serializers.CharField(
         help_text="What it compares, and what it says: names it where it is dismissed"
     )
@@ -123,11 +122,11 @@ class AnswerSerializer(serializers.Serializer[JsonObject]):
     unit = serializers.CharField()
     lower_is_better = serializers.BooleanField()
     so_far = serializers.BooleanField(help_text="The campaign is not over")
-    says = serializers.ListField(child=serializers.CharField(), help_text="In plain sentences")
+    says = TextListField(help_text="In plain sentences")
     lines = LineSerializer(many=True)
 
 
-class KneeSerializer(serializers.Serializer[JsonObject]):
+class KneeSerializer(ObjectSerializer):
     at = serializers.IntegerField(
         allow_null=True, help_text="Outstanding I/Os; null: none, or uncertain"
     )
@@ -140,26 +139,26 @@ class KneeSerializer(serializers.Serializer[JsonObject]):
     repeats = serializers.IntegerField(help_text="Fewest of a depth; below 3 it is not drawn")
 
 
-class CapSerializer(serializers.Serializer[JsonObject]):
+class CapSerializer(ObjectSerializer):
     iops = serializers.FloatField()
     low = serializers.IntegerField(help_text="From this depth")
     high = serializers.IntegerField(help_text="To this one, within 2 %")
 
 
-class FallSerializer(serializers.Serializer[JsonObject]):
+class FallSerializer(ObjectSerializer):
     peak = serializers.IntegerField(help_text="Depth from which IOPS fall")
     last = serializers.IntegerField(help_text="The deepest one")
     share = serializers.FloatField(help_text="Of the peak, 0 to 1")
 
 
-class FullSerializer(serializers.Serializer[JsonObject]):
+class FullSerializer(ObjectSerializer):
     station = serializers.ChoiceField(choices=[full.value for full in Full])
     device = serializers.CharField(help_text="The disk where most wait; empty: no single one")
     outstanding = serializers.IntegerField(help_text="The deepest")
     says = serializers.CharField()
 
 
-class CurveSerializer(serializers.Serializer[JsonObject]):
+class CurveSerializer(ObjectSerializer):
     workload = serializers.CharField()
     name = serializers.CharField()
     key = serializers.CharField(help_text="All that the line is, but for its workload")
@@ -178,21 +177,18 @@ class CurveSerializer(serializers.Serializer[JsonObject]):
     says = serializers.CharField(help_text="Knee, cap and fall in words")
 
 
-class EffectSerializer(serializers.Serializer[JsonObject]):
+class EffectSerializer(ObjectSerializer):
     metric = serializers.CharField()
-    levels = serializers.DictField(
-        child=serializers.CharField(),
+    levels = TextsByNameField(
         help_text="Factor -> level; two of them: what is left when what each does alone is taken away",
     )
     ratio = serializers.FloatField(help_text="Geometric mean of the metric against that of all")
     low = serializers.FloatField(allow_null=True, help_text="95 %")
     high = serializers.FloatField(allow_null=True)
-    runs = serializers.ListField(
-        child=serializers.IntegerField(), help_text="All that have these levels"
-    )
+    runs = NumberListField(help_text="All that have these levels")
 
 
-class VerdictsSerializer(serializers.Serializer[JsonObject]):
+class VerdictsSerializer(ObjectSerializer):
     results = AnswerSerializer(many=True)
     curves = CurveSerializer(many=True, help_text="Each swept line by itself, compared or not")
     effects = EffectSerializer(
@@ -200,8 +196,7 @@ class VerdictsSerializer(serializers.Serializer[JsonObject]):
         help_text="What factors do over the whole matrix, or that part of it that has no gaps; by `metric`, without it "
         "by the rate and the p99 that the lines have",
     )
-    effects_without = serializers.ListField(
-        child=serializers.CharField(),
+    effects_without = TextListField(
         help_text="In plain sentences: what of the matrix was left out, or has no effect, and which cells were missing",
     )
 
@@ -238,19 +233,24 @@ FILTER_PARAMETERS = [
     OpenApiParameter("stage", OpenApiTypes.STR, many=True, description="built, resync, after-1, …"),
     OpenApiParameter("moment", OpenApiTypes.STR, description="Likewise, one"),
 ]
-NOTE_SCHEMA: dict[str, Any] = {
-    "request": NotedAnswerSerializer,
-    "parameters": [
-        OpenApiParameter(
-            "campaign",
-            OpenApiTypes.INT,
-            many=True,
-            description="Those that it was told of, where there are more than this one",
-        ),
-        *FILTER_PARAMETERS,
-    ],
-    "responses": {200: AnswerSerializer, 400: Problem, 409: Problem},
-}
+NOTED_CAMPAIGNS = OpenApiParameter(
+    "campaign",
+    OpenApiTypes.INT,
+    many=True,
+    description="Those that it was told of, where there are more than this one",
+)
+
+
+@contextmanager
+def parameter_errors() -> Iterator[None]:
+    """Turn the charts' errors into those of a parameter. Raises ValidationError and NotFound."""
+    try:
+        yield
+    except BadRequest as error:
+        name, _, message = str(error).partition(": ")
+        raise ValidationError({name: [message]}) from None
+    except dismissals.UnknownAnswer as error:
+        raise NotFound(error.messages[0]) from None
 
 
 class Verdicts(SingleAnswerViewSet[Any]):
@@ -262,7 +262,7 @@ class Verdicts(SingleAnswerViewSet[Any]):
 
     @extend_schema(
         parameters=[_id_parameter("campaign", "One or more", many=True), *FILTER_PARAMETERS],
-        responses={200: VerdictsSerializer, 400: Problem},
+        responses=VerdictsSerializer,
     )
     def list(self, request: Request) -> Response:
         """Verdicts of these campaigns: an answer per workload, its lines best first, each with its points.
@@ -270,7 +270,7 @@ class Verdicts(SingleAnswerViewSet[Any]):
         Campaigns that are not there or are not yours give nothing.
         """
         query = _valid_query(request)
-        try:
+        with parameter_errors():
             line_filter = request_params.line_filter(query)
             baseline = baselines.requested_baseline(query)
             if not line_filter.campaigns:
@@ -278,8 +278,6 @@ class Verdicts(SingleAnswerViewSet[Any]):
             lines = lines_of(request.user, line_filter)
             metric = request_params.requested_metric(query)
             answers = answers_of(lines, metric, baseline)
-        except BadRequest as error:
-            raise _as_validation_error(error) from None
         factors = factors_of(lines, metric)
         effects = [_effect_json(effect, by.metric) for by in factors for effect in by.effects]
         without = [sentence for by in factors for sentence in by.omissions]
@@ -290,46 +288,30 @@ class Verdicts(SingleAnswerViewSet[Any]):
             {"results": results, "curves": curves, "effects": effects, "effects_without": without}
         )
 
-    @extend_schema(**NOTE_SCHEMA)
-    @action(detail=True, methods=["post"])
-    def dismiss(self, request: Request, pk: str | None = None) -> Response:
+    @extend_schema(parameters=[NOTED_CAMPAIGNS, *FILTER_PARAMETERS])
+    @operation(NotedAnswerSerializer, responses={200: AnswerSerializer}, field="note")
+    @parameter_errors()
+    def dismiss(self, row: Campaign, answer: str, note: str) -> Response:
         """Say that an answer of this campaign does not matter, and why. Pages fold it away while it says the same."""
-        return self._record_note(
-            request,
-            lambda row, answer, values: dismissals.dismiss_answer(
-                answer, row, requesting_user(request), values["answer"], values["note"]
-            ),
-        )
+        current = self._find_answer(row, answer)
+        dismissals.dismiss_answer(current, row, requesting_user(self.request), answer, note)
+        return self._noted_response(current)
 
-    @extend_schema(**NOTE_SCHEMA)
-    @action(detail=True, methods=["post"], url_path="take-back")
-    def take_back(self, request: Request, pk: str | None = None) -> Response:
+    @extend_schema(parameters=[NOTED_CAMPAIGNS, *FILTER_PARAMETERS])
+    @operation(NotedAnswerSerializer, responses={200: AnswerSerializer}, field="note")
+    @parameter_errors()
+    def take_back(self, row: Campaign, answer: str, note: str) -> Response:
         """Say that it matters after all, and why."""
-        return self._record_note(
-            request, lambda row, answer, values: dismissals.restore_answer(answer, values["note"])
-        )
+        current = self._find_answer(row, answer)
+        dismissals.restore_answer(current, note)
+        return self._noted_response(current)
 
-    def _record_note(
-        self, request: Request, act: Callable[[Campaign, Answer, dict[str, str]], None]
-    ) -> Response:
-        row = self.get_object()
-        serializer = NotedAnswerSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        values: dict[str, str] = serializer.validated_data
-        try:
-            answer = dismissals.find_answer(
-                request.user, row, _valid_query(request), values["answer"]
-            )
-            act(row, answer, values)
-        except BadRequest as error:
-            raise _as_validation_error(error) from None
-        except dismissals.UnknownAnswer as error:
-            raise NotFound(error.messages[0]) from None
-        except dismissal.AlreadyDecided as error:
-            raise Conflict(error.messages[0]) from None
-        except Refused as error:
-            raise ValidationError(errors_by_field(error, "note")) from None
-        [note] = dismissals.notes_of_answers(request.user, [answer])
+    def _find_answer(self, row: Campaign, key: str) -> Answer:
+        query = _valid_query(self.request)
+        return dismissals.find_answer(self.request.user, row, query, key)
+
+    def _noted_response(self, answer: Answer) -> Response:
+        [note] = dismissals.notes_of_answers(self.request.user, [answer])
         return Response(_answer_json(answer, note))
 
 
@@ -339,11 +321,6 @@ def _valid_query(request: Request) -> QueryDict:
     if unknown := sorted(query.keys() - KNOWN_PARAMETERS):
         raise ValidationError({name: [f"No such filter; {_PARAMETERS_TEXT}."] for name in unknown})
     return query
-
-
-def _as_validation_error(error: BadRequest) -> ValidationError:
-    name, _, message = str(error).partition(": ")
-    return ValidationError({name: [message]})
 
 
 def _curve_json(line: single_line_summary.LineSummary) -> JsonObject:
