@@ -22,7 +22,7 @@ from benchlab.charts.line_analysis import (
     has_depth_rows,
 )
 from benchlab.charts.metric_naming import METRICS
-from benchlab.charts.queries import Group, Person, line_labels, read_groups, shares_in_percent
+from benchlab.charts.queries import Group, Person, line_labels, read_groups
 from benchlab.charts.tables import CurvePoint, MetricRow, curve_points, latency_columns, metric_rows
 from benchlab.findings.models import Finding
 from benchlab.topologies import moments
@@ -294,7 +294,7 @@ def _build_card(
         ),
         full_stations=_full_station_texts(lines),
         runs=tuple(tuple(sample.run for sample in line.samples) for line in lines),
-        rows=() if plain else tuple(metric_rows(shares_in_percent(lines), chosen)),
+        rows=() if plain else tuple(metric_rows([line.in_percent() for line in lines], chosen)),
     )
 
 

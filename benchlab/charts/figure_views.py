@@ -30,7 +30,7 @@ from benchlab.charts import (
 from benchlab.charts.figure import Figure, figure_json
 from benchlab.charts.line_analysis import Choice
 from benchlab.charts.metric_naming import METRICS
-from benchlab.charts.queries import Group, read_groups, shares_in_percent
+from benchlab.charts.queries import Group, read_groups
 from benchlab.runs.events import change_listener
 from benchlab.runs.models import Attempt
 from benchlab.web.shared_answers import SharedAnswers, access_rights, may_be_shared
@@ -78,7 +78,7 @@ def build_lines_figure(title: str, groups: list[Group], choice: Choice) -> Figur
         figure = latency_against_iops.build_latency_against_iops(title, groups, choice)
     else:
         build = curve.build_curve_figure if swept else repeat_dots.build_bar_figure
-        figure = build(title, shares_in_percent(groups), choice)
+        figure = build(title, [group.in_percent() for group in groups], choice)
     return with_lines_origin(figure, groups)
 
 

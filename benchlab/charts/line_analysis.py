@@ -18,7 +18,7 @@ from benchlab.analysis.plateaus import Cap, Collapse, cap, collapse
 from benchlab.analysis.repeats import disagreement_ratios
 from benchlab.charts import metric_naming
 from benchlab.charts.metric_naming import METRICS
-from benchlab.charts.queries import Group, Sample
+from benchlab.charts.queries import Group
 from benchlab.web.units import si
 
 OPERATIONS = {"": "", "read": "reads", "write": "writes"}
@@ -130,11 +130,8 @@ def _analyse_cells(iops: Cells, latencies: Cells) -> CurveAnswer:
 
 
 def _repeats_by_depth(group: Group, name: str) -> Cells:
-    cells: dict[int, list[float]] = {}
-    for sample in group.samples:
-        if sample.outstanding and name in sample.values:
-            cells.setdefault(sample.outstanding, []).append(sample.values[name])
-    return tuple((depth, tuple(values)) for depth, values in cells.items())
+    by_depth = group.values_by_depth(name).items()
+    return tuple((depth, tuple(values)) for depth, values in by_depth if depth)
 
 
 def curve_answer_text(group: Group) -> str:
@@ -192,17 +189,14 @@ JUDGED_RATES = ("iops", "bandwidth")
 
 def ratios_by_depth(group: Group, name: str) -> dict[int, float]:
     """{outstanding: largest over smallest repeat} of the points of a sweep whose repeats differ."""
-    cells: dict[int, list[float]] = {}
-    for sample in group.samples:
-        if name in sample.values:
-            cells.setdefault(sample.outstanding or 0, []).append(sample.values[name])
+    cells = group.values_by_depth(name)
     ratios = zip(cells, disagreement_ratios(list(cells.values())), strict=True)
     return {depth: ratio for depth, ratio in ratios if ratio}
 
 
 def ratios_by_line(groups: Sequence[Group], name: str) -> list[float | None]:
     """Return the disagreement of each line without a sweep: one cell a line, against the noise of the others."""
-    return disagreement_ratios([_sample_values(group.samples, name) for group in groups])
+    return disagreement_ratios([group.values(name) for group in groups])
 
 
 def has_depth_rows(lines: Sequence[Group]) -> bool:
@@ -226,12 +220,8 @@ def ratios_by_run(lines: Sequence[Group], name: str) -> dict[int, float]:
 
 def judged_rate(group: Group) -> str:
     """Rate by which a line's points are judged: the first that it has."""
-    measured = (name for name in JUDGED_RATES if _sample_values(group.samples, name))
+    measured = (name for name in JUDGED_RATES if group.values(name))
     return next(measured, JUDGED_RATES[0])
-
-
-def _sample_values(samples: Sequence[Sample], name: str) -> list[float]:
-    return [sample.values[name] for sample in samples if name in sample.values]
 
 
 WorkKey = tuple[Any, ...]

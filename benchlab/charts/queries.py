@@ -11,7 +11,7 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import connection
-from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, F, Q
 
 from agents.drivers import registry
 from benchlab.campaigns import matrix
@@ -31,33 +31,25 @@ Person = AbstractBaseUser | AnonymousUser
 BASE_METRICS = ("iops", "bandwidth", "lat.mean", "clat.mean", "clat.p50", "clat.p99", "clat.p99.9")
 # both together, or one of them
 OPERATION_PREFIXES = ("", "read.", "write.")
-# Of an attempt: the rest is long (plans, windows, command lines), and a live page reads hundreds time and again. Plain
-# rows: else Django makes six objects of each.
-ATTEMPT_COLUMNS = (
-    "pk",
-    "run_id",
-    "fingerprint",
-    "meta",
-    "degraded",
-    "started_at",
-    "run__campaign_id",
-    "run__campaign__name",
-    "run__campaign__source",
-    "run__topology_id",
-    "run__topology__name",
-    "run__host_id",
-    "run__host__name",
-    "run__workload_id",
-    "run__workload__name",
-    "run__tool",
-    "run__options",
-    "run__point",
-    "run__scheduler",
-    "run__stage",
-    "run__outstanding",
-    "run__repeat",
-    "run__visit",
-)
+# Fields of a line and of its runs, with their columns of an attempt. Nothing else is read: the rest is long (plans,
+# windows, command lines), and a live page reads hundreds time and again. Plain rows: else Django makes six objects of
+# each.
+NAMED_PARTS = ("campaign", "topology", "host", "workload")
+GROUP_COLUMNS = {
+    **{part: f"run__{part}_id" for part in NAMED_PARTS},
+    **{f"{part}_name": f"run__{part}__name" for part in NAMED_PARTS},
+    **{field: f"run__{field}" for field in ("tool", "stage", "options", "scheduler")},
+}
+SAMPLE_COLUMNS = {
+    **{field: f"run__{field}" for field in ("repeat", "outstanding", "visit")},
+    "attempt": "pk",
+    "at": "started_at",
+}
+COLUMNS = {
+    **{name: F(column) for name, column in (GROUP_COLUMNS | SAMPLE_COLUMNS).items()},
+    "source": F("run__campaign__source"),
+    "point": F("run__point"),
+}
 # A row per attempt: rows with a figure each, 20,000 of them, were a third of what a page cost.
 FIGURES_SQL = """
 SELECT attempt_id, array_agg(name ORDER BY id), array_agg(unit ORDER BY id), array_agg(value ORDER BY id)
@@ -161,6 +153,30 @@ class Group:
             by_depth[sample.outstanding].append(sample)
         return any(map(are_unlike, by_depth.values()))
 
+    def values(self, name: str) -> list[float]:
+        """What its runs measured of a metric."""
+        return [sample.values[name] for sample in self.samples if name in sample.values]
+
+    def values_by_depth(self, name: str) -> dict[int, list[float]]:
+        """The same of each number of outstanding I/Os; 0 where none is known."""
+        by_depth: dict[int, list[float]] = defaultdict(list)
+        for sample in self.samples:
+            if name in sample.values:
+                by_depth[sample.outstanding or 0].append(sample.values[name])
+        return by_depth
+
+    def in_percent(self) -> Group:
+        """The group with shares (utilisation, CPU) as people read them; files keep the base units."""
+        shares = {name for name, unit in self.units.items() if metric_naming.is_share(name, unit)}
+        if not shares:
+            return self
+        samples = []
+        for sample in self.samples:
+            values = {n: v * 100 if n in shares else v for n, v in sample.values.items()}
+            samples.append(replace(sample, values=values))
+        units = {**self.units, **dict.fromkeys(shares, "%")}
+        return replace(self, samples=tuple(samples), units=units)
+
     @property
     def swept(self) -> bool:
         depths = {sample.outstanding for sample in self.samples if sample.outstanding}
@@ -184,31 +200,28 @@ def read_groups(
 
     `names`: only these metrics are read, which is what costs. Of none, one query: which lines there are, of which runs.
     """
-    condition = Q(run__campaign__in=list(campaigns), outcome=Outcome.SUCCEEDED)
+    attempts = Attempt.objects.visible_to(user).filter(
+        run__campaign__in=list(campaigns), outcome=Outcome.SUCCEEDED
+    )
     if workload is not None:
-        condition &= Q(run__workload=workload)
-    attempts = (
-        Attempt.objects.visible_to(user)
-        .filter(condition)
-        .annotate(
-            going=ExpressionWrapper(Q(run__campaign__in=_unfinished_campaigns()), BooleanField())
-        )
+        attempts = attempts.filter(run__workload=workload)
+    # campaigns that may still get results
+    unfinished = Layout.objects.exclude(phase=LayoutPhase.DONE).order_by().values("campaign")
+    going = ExpressionWrapper(Q(run__campaign__in=unfinished), BooleanField())
+    rows = (
+        attempts.annotate(**COLUMNS, going=going)
         .order_by("run_id", "-number")
         .distinct("run_id")
-        .values_list(*ATTEMPT_COLUMNS, "going", named=True)
+        .values_list("run_id", "fingerprint", "meta", "degraded", "going", *COLUMNS, named=True)
     )
-    rows = list(attempts)
-    values, units = _read_figures([attempt.pk for attempt in rows], names)
+    values, units = _read_figures([row.attempt for row in rows], names)
     by_line: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
     for row in rows:
-        rest = without_depth(row.run__point)
-        order = (
-            matrix.point_rank(rest),
-            matrix.describe_point(rest),
-            moments.parse_moment(row.run__stage).time_order,
-        )
-        where = row.run__campaign_id, row.run__topology_id, row.run__host_id, row.run__workload_id
-        by_line[*where, *order, bool(row.degraded)].append(row)
+        rest = without_depth(row.point)
+        rank, when = matrix.point_rank(rest), moments.parse_moment(row.stage).time_order
+        where = row.campaign, row.topology, row.host, row.workload
+        key = *where, rank, matrix.describe_point(rest), when, bool(row.degraded)
+        by_line[key].append(row)
     lines = _mark_planned_depths(
         [_build_group(key[-3], line, values, units) for key, line in sorted(by_line.items())]
     )
@@ -217,19 +230,19 @@ def read_groups(
 
 def fill_values(groups: Sequence[Group], names: Collection[str]) -> list[Group]:
     """Fill lines that were read without numbers with those of these metrics. One query."""
-    values, units = _read_figures(
-        [sample.attempt for line in groups for sample in line.samples], names
-    )
-    return [
-        replace(
-            line,
-            samples=tuple(
-                replace(sample, values=values.get(sample.attempt, {})) for sample in line.samples
-            ),
-            units={n: units[n] for sample in line.samples for n in values.get(sample.attempt, {})},
-        )
-        for line in groups
-    ]
+    attempts = [sample.attempt for line in groups for sample in line.samples]
+    values, units = _read_figures(attempts, names)
+    filled = []
+    for line in groups:
+        samples = [
+            replace(sample, values=values.get(sample.attempt, {})) for sample in line.samples
+        ]
+        filled.append(replace(line, samples=tuple(samples), units=_units_of(samples, units)))
+    return filled
+
+
+def _units_of(samples: Iterable[Sample], units: Mapping[str, str]) -> dict[str, str]:
+    return {name: units[name] for sample in samples for name in sample.values}
 
 
 def measured_units(groups: Iterable[Group]) -> dict[str, str]:
@@ -244,30 +257,25 @@ def _mark_planned_depths(groups: list[Group]) -> list[Group]:
     single = [line for line in groups if line.varies_depth and not line.swept]
     if not single:
         return groups
-    depths: dict[tuple[int, int, str], set[int]] = defaultdict(set)
-    runs = Run.objects.filter(
+    depths: dict[tuple[int, int, str], set[int | None]] = defaultdict(set)
+    planned = Run.objects.filter(
         campaign__in={line.campaign for line in single},
         workload__in={line.workload for line in single},
         outstanding__isnull=False,
     ).order_by()
-    planned = runs.values_list("campaign", "workload", "point", "outstanding").distinct()
-    for campaign, workload, point, outstanding in planned:
-        depths[campaign, workload, matrix.describe_point(without_depth(point))].add(
-            outstanding or 0
-        )
+    columns = planned.values_list("campaign", "workload", "point", "outstanding")
+    for campaign, workload, point, outstanding in columns.distinct():
+        rest = matrix.describe_point(without_depth(point))
+        depths[campaign, workload, rest].add(outstanding)
+    several = {key for key, numbers in depths.items() if len(numbers) > 1}
     return [
         replace(
             line,
             depths_planned=line.varies_depth
-            and len(depths[line.campaign, line.workload, line.rest]) > 1,
+            and (line.campaign, line.workload, line.rest) in several,
         )
         for line in groups
     ]
-
-
-def _unfinished_campaigns() -> QuerySet[Layout, tuple[int]]:
-    """Campaigns that may still get results."""
-    return Layout.objects.exclude(phase=LayoutPhase.DONE).order_by().values_list("campaign")
 
 
 def _with_stage_names(groups: list[Group]) -> list[Group]:
@@ -275,15 +283,11 @@ def _with_stage_names(groups: list[Group]) -> list[Group]:
     beside: dict[tuple[int, int, int], set[str]] = defaultdict(set)
     for line in groups:
         beside[line.campaign, line.topology, line.host].add(line.stage)
-    return [
-        replace(
-            line,
-            stage_name=moments.describe_moment(
-                line.stage, beside[line.campaign, line.topology, line.host]
-            ),
-        )
-        for line in groups
-    ]
+    named = []
+    for line in groups:
+        others = beside[line.campaign, line.topology, line.host]
+        named.append(replace(line, stage_name=moments.describe_moment(line.stage, others)))
+    return named
 
 
 def assign_style_places(
@@ -325,14 +329,6 @@ def without_depth(point: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in sorted(point.items()) if key != axis}
 
 
-def _varied_options(point: Mapping[str, Any], scheduler: str) -> dict[str, Any]:
-    """Options that the tool's sweep varies, beside the x axis: without a scheduler that the run asked for."""
-    rest = without_depth(point)
-    if scheduler:
-        rest.pop(SCHEDULER, None)
-    return rest
-
-
 def _depth_option(point: Mapping[str, Any]) -> str | None:
     """Return the first option in it that sets the outstanding I/Os."""
     options = (*registry.depth_options(), OUTSTANDING)
@@ -345,46 +341,34 @@ def _build_group(
     values: Mapping[int, Mapping[str, float]],
     units: Mapping[str, str],
 ) -> Group:
-    """`attempts`: rows of ATTEMPT."""
+    """`attempts`: rows with the columns above."""
     first = attempts[0]
-    load = _varied_options(first.run__point, first.run__scheduler)
+    load = without_depth(first.point)
+    # a scheduler that the run asked for is no option of the tool
+    if first.scheduler:
+        load.pop(SCHEDULER, None)
     samples = tuple(
         Sample(
-            run=a.run_id,
-            attempt=a.pk,
-            repeat=a.run__repeat,
-            outstanding=a.run__outstanding,
-            values=values.get(a.pk, {}),
-            fingerprint=a.fingerprint,
-            during=kernel_work_text(a.meta),
-            degradation="; ".join(dict.fromkeys(fault["says"] for fault in a.degraded)),
-            visit=a.run__visit,
-            at=a.started_at,
+            **{name: getattr(row, name) for name in SAMPLE_COLUMNS},
+            run=row.run_id,
+            fingerprint=row.fingerprint,
+            values=values.get(row.attempt, {}),
+            during=kernel_work_text(row.meta),
+            degradation="; ".join(dict.fromkeys(fault["says"] for fault in row.degraded)),
         )
-        for a in sorted(attempts, key=lambda a: (a.run__outstanding or 0, a.run__repeat))
+        for row in sorted(attempts, key=lambda row: (row.outstanding or 0, row.repeat))
     )
     return Group(
-        campaign=first.run__campaign_id,
-        campaign_name=first.run__campaign__name,
-        topology=first.run__topology_id,
-        topology_name=first.run__topology__name,
-        host=first.run__host_id,
-        host_name=first.run__host__name,
-        workload=first.run__workload_id,
-        workload_name=first.run__workload__name,
-        tool=first.run__tool,
+        **{name: getattr(first, name) for name in GROUP_COLUMNS},
         rest=rest,
-        stage=first.run__stage,
         condition=DEGRADED if first.degraded else "",
         samples=samples,
-        units={name: units[name] for sample in samples for name in sample.values},
-        options=first.run__options,
+        units=_units_of(samples, units),
         varied_options=tuple(load),
-        scheduler=first.run__scheduler,
         load=matrix.describe_point(load),
-        varies_depth=_depth_option(first.run__point) is not None,
-        measured_here=first.run__campaign__source == Campaign.Source.MEASURED,
-        over=not any(a.going for a in attempts),
+        varies_depth=_depth_option(first.point) is not None,
+        measured_here=first.source == Campaign.Source.MEASURED,
+        over=not any(row.going for row in attempts),
     )
 
 
@@ -407,25 +391,6 @@ def _read_figures(
     return by_attempt, units
 
 
-def shares_in_percent(groups: Iterable[Group]) -> list[Group]:
-    """Groups with shares (utilisation, CPU) as people read them; files keep the base units."""
-    return [_group_in_percent(group) for group in groups]
-
-
-def _group_in_percent(group: Group) -> Group:
-    shares = {name for name, unit in group.units.items() if metric_naming.is_share(name, unit)}
-    if not shares:
-        return group
-    samples = tuple(
-        replace(
-            sample,
-            values={n: v * 100 if n in shares else v for n, v in sample.values.items()},
-        )
-        for sample in group.samples
-    )
-    return replace(group, samples=samples, units={**group.units, **dict.fromkeys(shares, "%")})
-
-
 def line_labels(groups: Sequence[Group]) -> list[str]:
     """A name per line, in order, that says only what differs between them, and always what was not in order."""
     parts = ("topology_name", "stage_name", "host_name", "workload_name", "rest", "campaign_name")
@@ -439,16 +404,12 @@ def line_styles(groups: Sequence[Group]) -> list[Style]:
     """A style per line of one chart, in order. The colour is the layout and the dash the host, as everywhere among what
     was read with them; the marker tells what else these lines differ in."""
     lines = groups if all(line.style_places for line in groups) else assign_style_places(groups)
-    more = rank_values(_marker_key(line) for line in lines)
+    # all else that makes a line another than one of its layout and host
+    keys = [(line.campaign, line.workload, *line.identity[:2:-1]) for line in lines]
+    ranks = rank_values(keys)
     return assign_styles(
         [
-            Place(*(line.style_places or (0, 0)), more[_marker_key(line)] if len(more) > 1 else -1)
-            for line in lines
+            Place(*(line.style_places or (0, 0)), ranks[key] if len(ranks) > 1 else -1)
+            for line, key in zip(lines, keys, strict=True)
         ]
     )
-
-
-def _marker_key(line: Group) -> tuple[Any, ...]:
-    """Key of all else that makes it another line than one of its layout and host."""
-    *_, rest, when = line.identity
-    return line.campaign, line.workload, when, rest

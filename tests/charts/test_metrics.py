@@ -13,7 +13,7 @@ from benchlab.campaigns.models import Run
 from benchlab.charts import curve, metric_naming, repeat_dots
 from benchlab.charts.cards import campaign_cards
 from benchlab.charts.line_analysis import Choice
-from benchlab.charts.queries import Group, Sample, shares_in_percent
+from benchlab.charts.queries import Group, Sample
 from benchlab.charts.tables import campaign_csv_lines, curve_points, metric_rows
 from benchlab.runs.models import Measurement
 from benchlab.sharing.comparisons import canonical
@@ -185,10 +185,10 @@ def test_shares_are_in_percent():
     one = replace(fsyncs(), units={"ssd.util": "1", "files": "1"})
     (sample,) = one.samples
     one = replace(one, samples=(replace(sample, values={"ssd.util": 0.004, "files": 16.0}),))
-    figure = repeat_dots.build_bar_figure("C", shares_in_percent([one]), Choice("ssd.util"))
+    figure = repeat_dots.build_bar_figure("C", [one.in_percent()], Choice("ssd.util"))
     assert figure["data"][0]["text"] == ["0.4 %"]
     assert figure["layout"]["xaxis"]["title"]["text"] == "ssd.util (%)"
-    assert [(row.unit, row.cells[0] and row.cells[0].median) for row in metric_rows(shares_in_percent([one]))] == [
+    assert [(row.unit, row.cells[0] and row.cells[0].median) for row in metric_rows([one.in_percent()])] == [
         ("%", 0.4), ("1", 16.0)]  # fmt: skip
     assert "0.004" in "".join(campaign_csv_lines([one]))
 
