@@ -12,12 +12,12 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from agents.drivers import registry
 from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign
+from benchlab.charts.device_stacks import Facts, describe_claims
 from benchlab.charts.line_analysis import group_by_work
 from benchlab.charts.queries import Group, Person, line_labels
 from benchlab.hosts.models import FactSnapshot
@@ -58,8 +58,8 @@ class ConditionTable:
 class Differences:
     """Differences between lines. `untold`: (line, conditions that others state and its source does not)."""
 
-    compared: ConditionTable = field(default_factory=ConditionTable)
-    others: ConditionTable = field(default_factory=ConditionTable)
+    compared: ConditionTable = ConditionTable()
+    others: ConditionTable = ConditionTable()
     unstated: tuple[tuple[str, str], ...] = ()
 
     def __bool__(self) -> bool:
@@ -122,43 +122,38 @@ def _differences_by_workload(
 
 
 def _compare_repeats(lines: Sequence[LineConditions]) -> Differences:
-    names = [
+    varying = [
         name
         for name in _condition_names(lines)
         if any(_varies_within(line, name) for line in lines)
     ]
-    return Differences(others=_condition_table(lines, names))
+    return Differences(others=_condition_table(lines, varying))
 
 
 def _compare_lines(lines: Sequence[LineConditions]) -> Differences:
-    groups = [line.group for line in lines]
+    """What one compares, and what differs because of that, is told apart from all else that differs."""
     chosen = [
         name
         for name, part in COMPARED_CONDITIONS.items()
-        if len({getattr(g, part) for g in groups}) > 1
+        if len({getattr(line.group, part) for line in lines}) > 1
     ]
-    follows = _implied_conditions(lines, chosen)
-    differing = [
-        name for name in _condition_names(lines) if _condition_differs(lines, name, chosen)
-    ]
-    others = [
-        name
-        for name in differing
-        if name not in (*chosen, *follows) or any(_varies_within(line, name) for line in lines)
-    ]
-    compared = [*chosen, *(name for name in differing if name in follows and name not in others)]
+    implied = {*HOST_CONDITIONS} if "Host" in chosen else set()
+    if any(attempt.scheduler_origin in chosen for line in lines for attempt in line.conditions):
+        implied.add(SCHEDULER)
+    others, following = [], []
+    for name in _condition_names(lines):
+        if any(_varies_within(line, name) for line in lines):
+            others.append(name)
+        elif _lines_differ(lines, name, nested=LAYOUT in chosen):
+            if name in implied:
+                following.append(name)
+            elif name not in chosen:
+                others.append(name)
     return Differences(
-        _condition_table(lines, compared),
+        _condition_table(lines, [*chosen, *following]),
         _condition_table(lines, others),
         tuple(_unstated_conditions(lines)),
     )
-
-
-def _implied_conditions(lines: Sequence[LineConditions], chosen: Sequence[str]) -> tuple[str, ...]:
-    """Conditions that differ because of what one compares."""
-    of_host = HOST_CONDITIONS if "Host" in chosen else ()
-    tuned = any(attempt.scheduler_origin in chosen for line in lines for attempt in line.conditions)
-    return *of_host, *((SCHEDULER,) if tuned else ())
 
 
 def _condition_names(lines: Sequence[LineConditions]) -> list[str]:
@@ -175,13 +170,11 @@ def _varies_within(line: LineConditions, name: str) -> bool:
     return len(_stated_values([line], name)) > 1
 
 
-def _condition_differs(lines: Sequence[LineConditions], name: str, chosen: Sequence[str]) -> bool:
-    if any(_varies_within(line, name) for line in lines):
-        return True
+def _lines_differ(lines: Sequence[LineConditions], name: str, *, nested: bool) -> bool:
     if name == DEVICES:
-        return _disks_differ(lines, nested=LAYOUT in chosen)
+        return _disks_differ(lines, nested=nested)
     if name in DEVICE_CONDITIONS:
-        return _disk_kinds_differ(lines, DEVICE_CONDITIONS[name], nested=LAYOUT in chosen)
+        return _disk_kinds_differ(lines, DEVICE_CONDITIONS[name], nested=nested)
     return len(_stated_values(lines, name)) > 1
 
 
@@ -317,7 +310,7 @@ def _option_conditions(attempt: Attempt) -> dict[str, str]:
     }
 
 
-def _option_text(name: str, value: Any) -> str:
+def _option_text(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
@@ -325,15 +318,12 @@ def _option_text(name: str, value: Any) -> str:
     return matrix.format_value(name, value) or "none"
 
 
-def _layout_conditions(facts: Mapping[str, Any], layout: Layout) -> tuple[dict[str, str], Devices]:
-    devices = {
-        identity: describe_device(facts, claim) for identity, claim in iterate_claims(layout.plan)
-    }
-    cpu = f"{facts['cpus']} × {facts.get('cpu_model', '')}" if facts.get("cpus") else ""
+def _layout_conditions(facts: Facts, layout: Layout) -> tuple[dict[str, str], Devices]:
+    devices = describe_claims(layout.plan, facts)
     words = {
         LAYOUT: stack_text(layout.stack),
         "Kernel": str(facts.get("kernel", "")),
-        "CPU": cpu,
+        "CPU": f"{facts['cpus']} × {facts.get('cpu_model', '')}" if facts.get("cpus") else "",
         "Memory": format_size(facts["memory"]) if facts.get("memory") else "",
         DEVICES: ", ".join(sorted(devices)),
         **{name: _text_per_device(devices, part) for name, part in DEVICE_CONDITIONS.items()},
@@ -354,66 +344,28 @@ def _text_per_device(devices: Devices, part: str) -> str:
     )
 
 
-def stack_text(layers: Sequence[Mapping[str, Any]]) -> str:
+def stack_text(layers: Sequence[Facts]) -> str:
     """The layers from the bottom up, each with what its driver would not have done by itself."""
     return " > ".join(
         " ".join(filter(None, [layer["kind"], _changed_options(layer)])) for layer in layers
     )
 
 
-def _changed_options(layer: Mapping[str, Any]) -> str:
-    has_driver = layer["kind"] in registry.all_layers()
-    specs = (
-        {
-            option.name: option
-            for option in dataclasses.fields(registry.layer(layer["kind"]).Options)
-        }
-        if has_driver
-        else {}
-    )
-    changed = [
-        f"{name.replace('_', ' ')} {_option_text(_unit_name(specs.get(name), name), value)}"
-        for name, value in layer.get("options", {}).items()
-        if not (name in specs and _as_json_value(specs[name].default) == value)
-    ]
+def _changed_options(layer: Facts) -> str:
+    fields: dict[str, dataclasses.Field[object]] = {}
+    if layer["kind"] in registry.all_layers():
+        options = dataclasses.fields(registry.layer(layer["kind"]).Options)
+        fields = {option.name: option for option in options}
+    changed = []
+    for name, value in layer.get("options", {}).items():
+        field = fields.get(name)
+        # The value as JSON stores it.
+        default = field and (
+            list(field.default) if isinstance(field.default, tuple) else field.default
+        )
+        if field and default == value:
+            continue
+        # The name by which `matrix.format_value` recognises bytes.
+        unit_name = "size" if field and field.metadata.get("unit") == "B" else name
+        changed.append(f"{name.replace('_', ' ')} {_option_text(unit_name, value)}")
     return f"({', '.join(changed)})" if changed else ""
-
-
-def _unit_name(spec: dataclasses.Field[Any] | None, name: str) -> str:
-    """Return the name by which `points.value` recognises bytes."""
-    return "size" if spec is not None and spec.metadata.get("unit") == "B" else name
-
-
-def _as_json_value(value: Any) -> Any:
-    """The value as JSON keeps it."""
-    return list(value) if isinstance(value, tuple) else value
-
-
-def describe_device(facts: Mapping[str, Any], claim: Mapping[str, Any]) -> dict[str, str]:
-    """Words for a claimed device by the facts, else by the plan."""
-    node = str(claim["node"])
-    device: Mapping[str, Any] = next(
-        (candidate for candidate in facts.get("devices", ()) if candidate.get("path") == node), {}
-    )
-    sectors = [device.get(f"{name}_sector") for name in ("logical", "physical")]
-    capacity = device.get("size") or claim.get("size")
-    return {
-        "name": node.removeprefix("/dev/"),
-        "model": str(device.get("model") or claim.get("model") or ""),
-        "firmware": str(device.get("firmware") or ""),
-        "size": format_size(capacity) if capacity else "",
-        "scheduler": str(device.get("scheduler") or ""),
-        "sectors": "/".join(map(str, sectors)) + " B" if all(sectors) else "",
-    }
-
-
-def iterate_claims(plan: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield (identity, claim) of every device that a plan claims, however deep."""
-    if isinstance(plan, Mapping):
-        if "identity" in plan and "node" in plan:
-            yield str(plan["identity"]), plan
-        for value in plan.values():
-            yield from iterate_claims(value)
-    elif isinstance(plan, list):
-        for value in plan:
-            yield from iterate_claims(value)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from benchlab.analysis.curves import median_of
 from benchlab.analysis.latency_bins import Bins, cell_edge, count_cells, merge_bins
 from benchlab.charts import figure, palette
-from benchlab.charts.figure import Axis, Figure, axis_name, run_url
+from benchlab.charts.figure import Axis, Figure, Trace, axes_of, axis_name, one_entry_each, run_url
 from benchlab.charts.latency_distributions import (
     KIND_WORDS,
     MARKED_PERCENTILES,
@@ -36,98 +35,56 @@ PERCENT_TICKS = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 # more ticks leave no room for the first
 MAX_TICKS = 4
 STEPS_NOTE = "percentiles are all that was told, joined by steps"
+DIRECTIONS = ("read", "write", "trim")
+EVEN = "even"
 
-
-@dataclass(frozen=True, slots=True)
-class DrawnCurve:
-    """A curve with its look; `where`: the page that a click opens."""
-
-    curve: LatencyCurve
-    style: Style
-    url: str = ""
+# a curve with its look, and the page that a click opens
+DrawnCurve = tuple[LatencyCurve, Style, str]
 
 
 def build_histogram_figure(title: str, curves: Sequence[LatencyCurve], scale: str = "") -> Figure:
     """The histogram, where anything was counted in bins, beside the CDF."""
-    drawn = [
-        DrawnCurve(curve, palette.device_style(index))
-        for index, curve in enumerate(curves[:MAX_CURVES])
-    ]
+    drawn = [(c, palette.device_style(index), "") for index, c in enumerate(curves[:MAX_CURVES])]
     if not drawn:
         return figure.empty_figure(title, "Nothing was told of how long I/Os took but means.")
-    binned = [curve for curve in drawn if curve.curve.bins is not None]
-    figure_layout = figure.base_layout(
-        f"How long I/Os took · {title}", _histogram_subtitle(curves), height=440
-    )
-    figure_layout["margin"]["b"] = 92
-    figure_layout["legend"]["y"] = -0.19
-    panels = 2 if binned else 1
-    _share_axes(figure_layout, drawn, panels, scale)
-    data = [
-        _histogram_trace(curve, curve.curve.bins)
-        for curve in binned
-        if curve.curve.bins is not None
-    ]
-    data += cdf_traces(drawn, scale, panels)
-    names: set[str] = set()
-    # one legend entry a curve
-    for trace in data:
-        trace["showlegend"] = trace.get("showlegend", True) and trace["legendgroup"] not in names
-        names.add(trace["legendgroup"])
-    return {"data": data, "layout": figure_layout | UNIFIED_HOVER}
-
-
-def build_cdf_lines(title: str, drawn: Sequence[DrawnCurve], subtitle: str) -> Figure:
-    """The CDFs of several lines over each other."""
-    figure_layout = figure.base_layout(title, subtitle, height=520)
-    _share_axes(figure_layout, drawn, 1, "")
-    figure_layout["legend"]["y"] = -0.18
-    figure_layout["hovermode"] = "closest"
-    data = cdf_traces(drawn, "", 1)
-    for trace in data:
-        trace["showlegend"] = trace.get("showlegend", True)
-    return {"data": data, "layout": figure_layout}
-
-
-def _histogram_subtitle(curves: Sequence[LatencyCurve]) -> str:
-    binned = [curve.bins for curve in curves if curve.bins is not None]
     parts = []
-    if binned:
+    if any(curve.bins for curve in curves):
         parts.append("Counted in bins; bars are an eighth of a doubling wide, 9 %.")
-    if stepped := [curve.name for curve in curves[:MAX_CURVES] if curve.bins is None]:
+    if stepped := [curve.name for curve, _, _ in drawn if curve.bins is None]:
         parts.append(f"{', '.join(stepped)}: {STEPS_NOTE}.")
     if len(curves) > MAX_CURVES:
         parts.append(f"The first {MAX_CURVES} of {len(curves)}; the table has all.")
-    return " ".join(parts)
+    bars = [_histogram_trace(curve, style, curve.bins) for curve, style, _ in drawn if curve.bins]
+    panels = 2 if bars else 1
+    layout = figure.base_layout(
+        f"How long I/Os took · {title}", " ".join(parts), height=440, **_axes(drawn, panels, scale)
+    )
+    layout["margin"]["b"] = 92
+    layout["legend"]["y"] = -0.19
+    data = one_entry_each([*bars, *cdf_traces(drawn, scale, panels)])
+    return {"data": data, "layout": layout | UNIFIED_HOVER}
 
 
-def _share_axes(
-    figure_layout: dict[str, Any], drawn: Sequence[DrawnCurve], panels: int, scale: str
-) -> None:
+def _axes(drawn: Sequence[DrawnCurve], panels: int, scale: str) -> dict[str, Any]:
     """Panel n has the axes n and, for its heading, annotation n; the CDF is the last one."""
-    word = latency_kind_text(curve.curve for curve in drawn)
+    numbers = [at for curve, _, _ in drawn for at in curve.ranks.values()]
+    for bins in filter(None, (curve.bins for curve, _, _ in drawn)):
+        numbers += [bins.lows[0], bins.highs[-1]]
+    kinds = latency_kind_text(curve for curve, _, _ in drawn)
+    times = figure.log_axis(kinds, "s", numbers, dense=3 if panels > 1 else 4)
     columns = [[0.0, 1.0]] if panels == 1 else [[0.0, 0.46], [0.54, 1.0]]
-    heads = [("Share of I/Os", "%")] * (panels - 1) + [("I/Os that took less", "%")]
-    times = figure.log_axis(word, "s", _axis_times(drawn), dense=3 if panels > 1 else 4)
-    figure_layout["annotations"] = []
-    for number, (column, (head, unit)) in enumerate(zip(columns, heads, strict=True), start=1):
-        last = number == panels
-        figure_layout["xaxis" + axis_name("", number)] = {
-            **times,
-            "domain": column,
-            "anchor": axis_name("y", number),
-            **({"matches": "x"} if number > 1 else {}),
-        }
-        figure_layout["yaxis" + axis_name("", number)] = {
-            "anchor": axis_name("x", number),
-            "zeroline": False,
-            **(
-                _percent_axis(drawn, scale) if last else {"rangemode": "tozero", "ticksuffix": " %"}
-            ),
-        }
-        figure_layout["annotations"].append(
-            panel_heading(head, "" if last else unit, column[0], 1.0)
-        )
+    heads = ("Share of I/Os", "%", {"rangemode": "tozero", "ticksuffix": " %"})
+    cdf_heads = ("I/Os that took less", "", _percent_axis(drawn, scale))
+    parts: dict[str, Any] = {"annotations": []}
+    for number, column in enumerate(columns, start=1):
+        head, unit, percent = cdf_heads if number == panels else heads
+        matches = {"matches": "x"} if number > 1 else {}
+        place = {"domain": column, "anchor": axis_name("y", number)}
+        parts["xaxis" + axis_name("", number)] = times | place | matches
+        anchor = {"anchor": axis_name("x", number), "zeroline": False}
+        parts["yaxis" + axis_name("", number)] = anchor | percent
+        parts["annotations"].append(panel_heading(head, unit, column[0], 1.0))
+    return parts
 
 
 def latency_kind_text(curves: Iterable[LatencyCurve]) -> str:
@@ -136,21 +93,12 @@ def latency_kind_text(curves: Iterable[LatencyCurve]) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _axis_times(drawn: Sequence[DrawnCurve]) -> list[float]:
-    times = []
-    for drawn_curve in drawn:
-        if drawn_curve.curve.bins is not None:
-            times += [drawn_curve.curve.bins.lows[0], drawn_curve.curve.bins.highs[-1]]
-        times += drawn_curve.curve.ranks.values()
-    return times
-
-
 def _percent_axis(drawn: Sequence[DrawnCurve], scale: str) -> Axis:
     """Stretched, y is the share that took longer, on a logarithmic axis upside down."""
-    if scale == "even":
+    if scale == EVEN:
         return {"range": [0, 102], "ticksuffix": " %"}
-    rest = [y for drawn_curve in drawn for _, y in _share_points(drawn_curve.curve) if y > 0]
-    least = min(rest, default=0.01)
+    rests = [rest for curve, _, _ in drawn for _, rest in _share_points(curve) if rest > 0]
+    least = min(rests, default=0.01)
     ticks = [percent for percent in PERCENT_TICKS if 1 - percent / 100 >= least * 0.7]
     # 0 % and 50 % would touch
     ticks = ticks[len(ticks) > MAX_TICKS :]
@@ -170,115 +118,85 @@ def _share_points(curve: LatencyCurve) -> list[tuple[float, float]]:
     return [(at, 1 - percent / 100) for percent, at in curve.ranks.items()]
 
 
-def _histogram_trace(drawn_curve: DrawnCurve, bins: Bins) -> dict[str, Any]:
+def _histogram_trace(curve: LatencyCurve, style: Style, bins: Bins) -> Trace:
     """Draw the histogram as a stepped outline, since no bar width fits all bars of a logarithmic axis."""
     counts, total = count_cells(bins), bins.total
-    first, last = min(counts), max(counts)
-    every = range(first, last + 1)
+    cells = range(min(counts), max(counts) + 1)
+    edges = [cell_edge(cell) for cell in (*cells, cells.stop)]
+    hovers = [
+        f"{curve.name}: <b>{format_share(counts[cell] / total)}</b>, {counts[cell]:,}"
+        f" from {si(cell_edge(cell), 's')} to {si(cell_edge(cell + 1), 's')}"
+        for cell in cells
+    ]
     return {
-        **_curve_trace(drawn_curve),
-        "x": [cell_edge(cell) for cell in (*every, last + 1)],
-        "y": [100 * counts[cell] / total for cell in every] + [0.0],
-        "xaxis": "x",
-        "yaxis": "y",
-        "line": {"color": drawn_curve.style.colour, "width": 1.5, "shape": "hv"},
+        **_curve_trace(curve, [*hovers, ""]),
+        **axes_of(1),
+        "x": edges,
+        "y": [100 * counts[cell] / total for cell in cells] + [0.0],
+        "line": {"color": style.colour, "width": 1.5, "shape": "hv"},
         "fill": "tozeroy",
-        "fillcolor": drawn_curve.style.faded(0.15),
-        "hovertext": [_bar_hover(drawn_curve.curve, cell, counts[cell], total) for cell in every]
-        + [""],
-        "hovertemplate": "%{hovertext}<extra></extra>",
+        "fillcolor": style.faded(0.15),
     }
 
 
-def _bar_hover(curve: LatencyCurve, cell: int, hits: int, total: int) -> str:
-    span = f"{si(cell_edge(cell), 's')} to {si(cell_edge(cell + 1), 's')}"
-    return f"{curve.name}: <b>{format_share(hits / total)}</b>, {hits:,} from {span}"
-
-
-def cdf_traces(drawn: Sequence[DrawnCurve], scale: str, panel: int) -> list[dict[str, Any]]:
+def cdf_traces(drawn: Sequence[DrawnCurve], scale: str, panel: int) -> list[Trace]:
     """Draw the CDF of each curve, with the usual percentiles marked on it."""
-    data = []
-    for index, drawn_curve in enumerate(drawn):
-        points = [
-            (at, rest)
-            for at, rest in _share_points(drawn_curve.curve)
-            if scale == "even" or rest > 0
+    traces = []
+    for index, (curve, style, url) in enumerate(drawn):
+        points = [(at, rest) for at, rest in _share_points(curve) if scale == EVEN or rest > 0]
+        word = "took less than" if curve.bins else "took at most"
+        hovers = [
+            f"{curve.name}: <b>{format_share(1 - rest)}</b> {word} {si(at, 's')}"
+            for at, rest in points
         ]
-        where = {"xaxis": axis_name("x", panel), "yaxis": axis_name("y", panel)}
-        line: dict[str, Any] = {
-            "color": drawn_curve.style.colour,
-            "dash": drawn_curve.style.dash,
-            "width": 2,
-        }
-        if drawn_curve.curve.bins is None:
-            line["shape"] = "hv"
-        data.append(
+        line = {"color": style.colour, "dash": style.dash, "width": 2}
+        traces.append(
             {
-                **_curve_trace(drawn_curve),
-                **where,
+                **_curve_trace(curve, hovers),
+                **axes_of(panel),
                 "x": [at for at, _ in points],
                 "y": [_share_height(rest, scale) for _, rest in points],
-                "line": line,
-                "hovertext": [_cdf_hover(drawn_curve.curve, at, rest) for at, rest in points],
-                "hovertemplate": "%{hovertext}<extra></extra>",
+                "line": line if curve.bins else {**line, "shape": "hv"},
             }
         )
-        data.append(
-            {**_percentile_marks(drawn_curve, index, scale, texts=len(drawn) <= 2), **where}
+        marks = curve.marked_percentiles
+        labels = [(MARKED_PERCENTILES[percent], si(at, "s")) for percent, at in marks.items()]
+        mark_hovers = [f"{curve.name}: {rank} <b>{time}</b>" for rank, time in labels]
+        traces.append(
+            {
+                **_curve_trace(curve, mark_hovers),
+                **axes_of(panel),
+                "mode": "markers+text" if len(drawn) <= 2 else "markers",
+                "x": list(marks.values()),
+                "y": [_share_height(1 - percent / 100, scale) for percent in marks],
+                "marker": {"color": style.colour, "symbol": style.marker, "size": 8},
+                "text": [f"{rank} {time}" for rank, time in labels],
+                "textposition": "bottom right" if index % 2 else "top left",
+                "textfont": {"size": 11},
+                "cliponaxis": False,
+                "showlegend": False,
+                **({"customdata": [[url] for _ in marks]} if url else {}),
+            }
         )
-    return data
+    return traces
 
 
-def _percentile_marks(
-    drawn_curve: DrawnCurve, index: int, scale: str, *, texts: bool
-) -> dict[str, Any]:
-    marks = drawn_curve.curve.marked_percentiles
-    mode = "markers+text" if texts else "markers"
-    return {
-        **_curve_trace(drawn_curve),
-        "mode": mode,
-        "x": list(marks.values()),
-        "y": [_share_height(1 - percent / 100, scale) for percent in marks],
-        "marker": {
-            "color": drawn_curve.style.colour,
-            "symbol": drawn_curve.style.marker,
-            "size": 8,
-        },
-        "text": [f"{MARKED_PERCENTILES[percent]} {si(at, 's')}" for percent, at in marks.items()],
-        "textposition": "bottom right" if index % 2 else "top left",
-        "textfont": {"size": 11},
-        "cliponaxis": False,
-        "showlegend": False,
-        "hovertext": [
-            f"{drawn_curve.curve.name}: {MARKED_PERCENTILES[percent]} <b>{si(at, 's')}</b>"
-            for percent, at in marks.items()
-        ],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-        **({"customdata": [[drawn_curve.url] for _ in marks]} if drawn_curve.url else {}),
-    }
-
-
-def _curve_trace(drawn_curve: DrawnCurve) -> dict[str, Any]:
-    total = f" ({drawn_curve.curve.bins.total:,})" if drawn_curve.curve.bins is not None else ""
+def _curve_trace(curve: LatencyCurve, hovers: list[str]) -> Trace:
+    total = f" ({curve.bins.total:,})" if curve.bins else ""
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": f"{drawn_curve.curve.name}{total}",
-        "legendgroup": drawn_curve.curve.name,
+        "name": f"{curve.name}{total}",
+        "legendgroup": curve.name,
+        "showlegend": True,
+        "hovertext": hovers,
+        "hovertemplate": "%{hovertext}<extra></extra>",
     }
 
 
 def _share_height(rest: float, scale: str) -> float:
     """Return the height of a point: percent on an even axis, the remaining share (0 to 1) on a stretched one."""
-    return round(100 * (1 - rest), 8) if scale == "even" else round(rest, 12)
-
-
-def _cdf_hover(curve: LatencyCurve, at: float, rest: float) -> str:
-    word = "took less than" if curve.bins is not None else "took at most"
-    return f"{curve.name}: <b>{format_share(1 - rest)}</b> {word} {si(at, 's')}"
-
-
-DIRECTIONS = ("read", "write", "trim")
+    return round(100 * (1 - rest), 8) if scale == EVEN else round(rest, 12)
 
 
 def has_cdf(names: Collection[str]) -> bool:
@@ -305,43 +223,39 @@ def build_cdf_figure(
     is asked for where any has its percentiles."""
     what = f" of {OPERATIONS[choice.operation]}" if choice.operation else ""
     where = f", {choice.depth} outstanding" if choice.depth else ""
-    at = [
+    repeats = [
         [sample for sample in line.samples if sample.outstanding == choice.depth] for line in groups
     ]
+    lines = list(zip(line_labels(groups), line_styles(groups), repeats, strict=True))
     for kind in dict.fromkeys([*filter(None, [choice.kind]), *KIND_WORDS]):
-        curves = [
-            _pooled_curve(name, samples_of_line, kind, choice, counted)
-            for name, samples_of_line in _labelled_samples(groups, at)
-        ]
         drawn = [
-            DrawnCurve(curve, style, run_url(samples[0].run))
-            for curve, style, samples in zip(curves, line_styles(groups), at, strict=True)
-            if curve is not None
+            (curve, style, run_url(samples[0].run))
+            for name, style, samples in lines
+            if (curve := _pooled_curve(name, samples, kind, choice, counted))
         ]
         if drawn:
-            word = latency_kind_text(drawn_curve.curve for drawn_curve in drawn)
-            head = f"{word}{what}: I/Os that took less{where} · {title}"
-            return build_cdf_lines(head, drawn, _cdf_subtitle(drawn, at))
+            word = latency_kind_text(curve for curve, _, _ in drawn)
+            layout = figure.base_layout(
+                f"{word}{what}: I/Os that took less{where} · {title}",
+                _cdf_subtitle([curve for curve, _, _ in drawn], max(map(len, repeats))),
+                **_axes(drawn, 1, ""),
+            )
+            layout["legend"]["y"] = -0.18
+            return {"data": cdf_traces(drawn, "", 1), "layout": layout}
     return figure.empty_figure(title, f"No percentiles of latency{what} were told here{where}.")
 
 
-def _labelled_samples(
-    groups: Sequence[Group], at: Sequence[list[Sample]]
-) -> Iterable[tuple[str, list[Sample]]]:
-    return zip(line_labels(groups), at, strict=True)
-
-
-def _cdf_subtitle(drawn: Sequence[DrawnCurve], at: Sequence[list[Sample]]) -> str:
-    most = max(map(len, at), default=0)
-    stepped = [curve.curve.name for curve in drawn if curve.curve.bins is None]
+def _cdf_subtitle(curves: Sequence[LatencyCurve], most_repeats: int) -> str:
+    stepped = [curve.name for curve in curves if curve.bins is None]
     parts = []
-    if len(stepped) < len(drawn):
-        repeats = f"The I/Os of up to {most} repeats together" if most > 1 else "One run each"
+    if len(stepped) < len(curves):
+        repeats = f"The I/Os of up to {most_repeats} repeats together"
         parts.append(
-            f"{repeats}, counted in bins; a mark is where the bin of p50, p99, p99.9 ends."
+            f"{repeats if most_repeats > 1 else 'One run each'}, counted in bins;"
+            " a mark is where the bin of p50, p99, p99.9 ends."
         )
     if stepped:
-        names = ", ".join(stepped) if len(stepped) < len(drawn) else "Medians of repeats"
+        names = ", ".join(stepped) if len(stepped) < len(curves) else "Medians of repeats"
         parts.append(f"{names}: {STEPS_NOTE}.")
     return " ".join(parts)
 
@@ -353,29 +267,22 @@ def _pooled_curve(
     choice: Choice,
     counted: Mapping[int, Sequence[StoredHistogram]],
 ) -> LatencyCurve | None:
-    """Pool the runs into one curve; None if they report nothing of it."""
+    """Pool the runs into one curve; None if they report nothing of it. Of no direction, each counts: all are I/Os."""
+    operations = [choice.operation] if choice.operation else DIRECTIONS
+    names = {f"{operation}.{kind}" for operation in operations}
+    if not choice.operation:
+        names.add(kind)
     bins = [
-        pooled
+        histogram.bins
         for sample in samples
-        for pooled in _matching_bins(counted.get(sample.attempt, ()), kind, choice)
+        for histogram in counted.get(sample.attempt, ())
+        if not histogram.labels and histogram.name in names
     ]
     # whose percentiles are not the repeats' medians: marks are to lie on the curve
     if bins:
         return LatencyCurve(name, kind, {}, bins[0] if len(bins) == 1 else merge_bins(bins))
     ranks = _median_percentiles(samples, kind, choice)
     return LatencyCurve(name, kind, ranks) if len(ranks) >= MIN_PERCENTILES else None
-
-
-def _matching_bins(histograms: Iterable[StoredHistogram], kind: str, choice: Choice) -> list[Bins]:
-    """Bins of one direction, or of each: both are I/Os."""
-    names = {f"{op}.{kind}" for op in ((choice.operation,) if choice.operation else DIRECTIONS)}
-    if not choice.operation:
-        names.add(kind)
-    return [
-        histogram.bins
-        for histogram in histograms
-        if not histogram.labels and histogram.name in names
-    ]
 
 
 def _median_percentiles(samples: Sequence[Sample], kind: str, choice: Choice) -> dict[float, float]:

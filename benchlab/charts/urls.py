@@ -11,7 +11,7 @@ from benchlab.charts import (
     device_comparison,
     downloads,
     figure_views,
-    history_page,
+    history,
     run_page,
 )
 from benchlab.charts.explore import views as explore
@@ -20,8 +20,8 @@ urlpatterns = [
     path("runs/side-by-side/", device_comparison.side_page, name="run-side"),
     path("runs/side-by-side.json", device_comparison.side_figure, name="run-side-figure"),
     path("runs/<int:pk>/", run_page.run_detail, name="run-detail"),
-    path("runs/<int:pk>/history/", history_page.run_history, name="run-history"),
-    path("runs/<int:pk>/history.json", history_page.run_history_figure, name="run-history-figure"),
+    path("runs/<int:pk>/history/", history.run_history, name="run-history"),
+    path("runs/<int:pk>/history.json", history.run_history_figure, name="run-history-figure"),
     path("campaigns/<int:pk>/figure.json", figure_views.campaign_figure, name="campaign-figure"),
     path("campaigns/<int:pk>/numbers.csv", downloads.campaign_csv, name="campaign-csv"),
     *(

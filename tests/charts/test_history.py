@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import pytest
 from django.urls import reverse
 
-from benchlab.charts import history_page
+from benchlab.charts import history
 from benchlab.charts.history import read_history
 from benchlab.hosts.models import FactSnapshot
 from benchlab.runs.models import Attempt
@@ -85,10 +85,10 @@ def test_a_young_change_is_possible(web, bench):
     text = " ".join(answer.content.decode().split())
     assert "Possibly changed:" in text and "At least 1 more run will tell." in text
     drawn = web.get(answer.context["figure_url"]).json()
-    assert [t["name"] for t in drawn["data"] if t["name"] in NAMES] == [history_page.POSSIBLE_NAME]
+    assert [t["name"] for t in drawn["data"] if t["name"] in NAMES] == [history.POSSIBLE_NAME]
 
 
-NAMES = (history_page.CONFIRMED_NAME, history_page.POSSIBLE_NAME)
+NAMES = (history.CONFIRMED_NAME, history.POSSIBLE_NAME)
 
 
 def test_the_figure_draws_runs_levels_and_the_change(web, slower):
@@ -98,12 +98,10 @@ def test_the_figure_draws_runs_levels_and_the_change(web, slower):
     traces = {trace["name"]: trace for trace in drawn["data"]}
     assert traces["run"]["y"] == [*BEFORE, *AFTER]
     assert traces["run"]["customdata"][0] == [f"/runs/{slower[0].run_id}/"]
-    assert traces[history_page.CONFIRMED_NAME]["x"][:2] == [12.5, 12.5]
-    assert traces[history_page.CONFIRMED_NAME]["text"][1] == "−20 %"
-    assert traces[history_page.LEVEL_NAME]["y"] == [100.0, 100.0, None, 80.0, 80.0, None]
-    assert (
-        history_page.POSSIBLE_NAME not in traces and history_page.IGNORED_CHANGE_NAME not in traces
-    )
+    assert traces[history.CONFIRMED_NAME]["x"][:2] == [12.5, 12.5]
+    assert traces[history.CONFIRMED_NAME]["text"][1] == "−20 %"
+    assert traces[history.LEVEL_NAME]["y"] == [100.0, 100.0, None, 80.0, 80.0, None]
+    assert history.POSSIBLE_NAME not in traces and history.IGNORED_CHANGE_NAME not in traces
 
 
 def test_a_run_that_stands_out_is_marked(web, bench):
@@ -111,7 +109,7 @@ def test_a_run_that_stands_out_is_marked(web, bench):
     text = page_of(web, attempts[0]).content.decode()
     assert text.count("Stands out (") == 1
     drawn = web.get(reverse("run-history-figure", args=[attempts[0].run_id])).json()
-    (ring,) = [t for t in drawn["data"] if t["name"] == history_page.UNUSUAL_NAME]
+    (ring,) = [t for t in drawn["data"] if t["name"] == history.UNUSUAL_NAME]
     assert (ring["x"], ring["y"]) == ([13], [60.0])
 
 
@@ -160,7 +158,7 @@ def test_a_kernel_may_be_let_go(web, bench, user):
     text = " ".join(answer.content.decode().split())
     assert "Kernel there: 6.1.0-28-amd64 before, 6.12.9-amd64 since." in text
     drawn = web.get(answer.context["figure_url"]).json()
-    (moved,) = [t for t in drawn["data"] if t["name"] == history_page.IGNORED_CHANGE_NAME]
+    (moved,) = [t for t in drawn["data"] if t["name"] == history.IGNORED_CHANGE_NAME]
     assert moved["x"] == [12.5, 12.5, None]
 
 
