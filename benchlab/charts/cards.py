@@ -84,19 +84,11 @@ class Card:
     @property
     def main_choices(self) -> list[tuple[str, str]]:
         """The most important choices, with their words."""
-        return [
-            (metric, metric_naming.metric_word(metric))
-            for metric in self.metrics
-            if _is_main(metric)
-        ]
+        return _metric_choices(metric for metric in self.metrics if _is_main(metric))
 
     @property
     def other_choices(self) -> list[tuple[str, str]]:
-        return [
-            (metric, metric_naming.metric_word(metric))
-            for metric in self.metrics
-            if not _is_main(metric)
-        ]
+        return _metric_choices(metric for metric in self.metrics if not _is_main(metric))
 
     @property
     def latency_choices(self) -> list[tuple[str, str]]:
@@ -108,9 +100,8 @@ class Card:
             if few:
                 choices.append((kind, f"{word}: {', '.join(few)}"))
             if len(statistics) > 1:
-                choices += [(f"{kind}.all", f"{word}: {', '.join(statistics)}")] * (
-                    len(few) < len(statistics)
-                )
+                if len(few) < len(statistics):
+                    choices.append((f"{kind}.all", f"{word}: {', '.join(statistics)}"))
                 choices += [
                     (f"{kind}.{statistic}", f"{word}: {statistic}") for statistic in statistics
                 ]
@@ -145,12 +136,15 @@ class Card:
                 for n, ratio in zip(self.names, r.repeat_ratios, strict=True)
             ]
         else:
-            cells = [(_point_label(point, self.swept), point.repeat_ratio) for point in self.points]
+            cells = [
+                (f"{p.label} at {p.outstanding}" if self.swept else p.label, p.repeat_ratio)
+                for p in self.points
+            ]
         return [(where, ratio) for where, ratio in cells if ratio]
 
 
-def _point_label(point: CurvePoint, swept: bool) -> str:
-    return f"{point.label} at {point.outstanding}" if swept else point.label
+def _metric_choices(metrics: Iterable[str]) -> list[tuple[str, str]]:
+    return [(metric, metric_naming.metric_word(metric)) for metric in metrics]
 
 
 def _is_main(metric: str) -> bool:
@@ -209,20 +203,6 @@ def _mark_repeat_findings(campaign: int, cards_made: list[Card]) -> list[Card]:
     ]
 
 
-def build_cards(
-    groups: Sequence[Group],
-    figure_url: str,
-    csv_url: str,
-    line_filter: request_params.Filter,
-    metric: str = "",
-) -> list[Card]:
-    """Build the cards. `line_filter` has already selected the lines, except by moment; each card adds its workload."""
-    return [
-        _build_card(lines, figure_url, csv_url, line_filter, metric)
-        for lines in group_by_work(groups)
-    ]
-
-
 def with_differences(cards: Iterable[Card], differences: Mapping[int, Differences]) -> list[Card]:
     """Add the differences between a card's lines: {workload: its differences}."""
     return [
@@ -246,6 +226,20 @@ def _lines_at_moment(
     return codes, line_filter, line_filter.select(every)
 
 
+def build_cards(
+    groups: Sequence[Group],
+    figure_url: str,
+    csv_url: str,
+    line_filter: request_params.Filter,
+    metric: str = "",
+) -> list[Card]:
+    """Build the cards. `line_filter` has already selected the lines, except by moment; each card adds its workload."""
+    return [
+        _build_card(lines, figure_url, csv_url, line_filter, metric)
+        for lines in group_by_work(groups)
+    ]
+
+
 def _build_card(
     every: list[Group],
     figure_url: str,
@@ -263,7 +257,8 @@ def _build_card(
     only = "&".join(filter(None, [query, urlencode([("workload", pk) for pk in workloads])]))
     both = tuple(op for op in ("read", "write") if f"{op}.iops" in names)
     default = f"&{urlencode({'metric': chosen})}" if chosen != "iops" else ""
-    plain = has_depth_rows(lines)
+    labels = line_labels(lines)
+    has_points = has_depth_rows(lines)
     return Card(
         workloads=workloads,
         title=" · ".join(dict.fromkeys(group.workload_name for group in every)),
@@ -286,15 +281,24 @@ def _build_card(
         else "",
         hidden_fields=tuple(pair for pair in parse_qsl(query) if pair[0] != "moment"),
         cdf_choices=_cdf_choices(lines, names),
-        names=() if plain else tuple(line_labels(lines)),
+        names=() if has_points else tuple(labels),
         knees=tuple(
             (label, curve_answer_text(line))
-            for line, label in zip(lines, line_labels(lines), strict=True)
+            for line, label in zip(lines, labels, strict=True)
             if line.swept and "iops" in line.units
         ),
-        full_stations=_full_station_texts(lines),
+        full_stations=tuple(
+            (
+                labels[index],
+                station.depth,
+                device_work.full_station_text(station, curve_answer(lines[index]).cap),
+            )
+            for index, station in device_work.find_full_stations(lines).items()
+        ),
         runs=tuple(tuple(sample.run for sample in line.samples) for line in lines),
-        rows=() if plain else tuple(metric_rows([line.in_percent() for line in lines], chosen)),
+        rows=()
+        if has_points
+        else tuple(metric_rows([line.in_percent() for line in lines], chosen)),
     )
 
 
@@ -304,15 +308,3 @@ def _cdf_choices(lines: Sequence[Group], names: Sequence[str]) -> tuple[tuple[st
     depths = latency_figures.cdf_depths(lines)
     word = DRAWINGS["cdf"]
     return tuple((f"cdf.{depth}", f"{word} at {depth}") for depth in depths) or (("cdf", word),)
-
-
-def _full_station_texts(lines: Sequence[Group]) -> tuple[tuple[str, int, str], ...]:
-    names = line_labels(lines)
-    return tuple(
-        (
-            names[index],
-            station.depth,
-            device_work.full_station_text(station, curve_answer(lines[index]).cap),
-        )
-        for index, station in device_work.find_full_stations(lines).items()
-    )

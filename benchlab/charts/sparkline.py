@@ -98,68 +98,47 @@ def build_sparkline(sets: Sequence[SetUp], name: str, unit: str) -> SparkChart |
     measured = [set_up for set_up in sets if set_up.medians]
     depths = sorted({depth for set_up in measured for depth in set_up.medians if depth})
     if len(depths) > 1:
-        return _line_chart(
-            [set_up for set_up in measured if _sorted_medians(set_up)], depths, name, unit
-        )
+        return _line_chart([s for s in measured if any(s.medians)], depths, name, unit)
     return _bar_chart(measured, name, unit) if measured else None
 
 
-def _quantity_text(name: str, unit: str, value: float) -> str:
-    return si(value, shown_unit(name, unit))
-
-
 def _line_chart(sets: Sequence[SetUp], depths: Sequence[int], name: str, unit: str) -> SparkChart:
-    ys = _axis_values(max(value for set_up in sets for value in set_up.medians.values()))
-    top = ys[-1]
+    values = _axis_values(max(value for set_up in sets for value in set_up.medians.values()))
+    first, last = math.log2(depths[0]), math.log2(depths[-1])
+    title, shown = metric_naming.metric_title(name), shown_unit(name, unit)
 
     def x(depth: int) -> float:
-        first, last = math.log2(depths[0]), math.log2(depths[-1])
         return PLOT_LEFT + (math.log2(depth) - first) / (last - first) * (PLOT_RIGHT - PLOT_LEFT)
 
     def y(value: float) -> float:
-        return PLOT_BOTTOM - value / top * (PLOT_BOTTOM - PLOT_TOP)
+        return PLOT_BOTTOM - value / values[-1] * (PLOT_BOTTOM - PLOT_TOP)
 
-    texts = (
-        f"{set_up.label}: {', '.join(f'{_quantity_text(name, unit, v)} at {d}' for d, v in _sorted_medians(set_up))}"
-        + (f", knee at {set_up.knee}" if set_up.knee else "")
-        for set_up in sets
-    )
+    texts = []
+    lines = []
+    for set_up in sets:
+        medians = sorted((depth, value) for depth, value in set_up.medians.items() if depth)
+        knee_text = f", knee at {set_up.knee}" if set_up.knee else ""
+        medians_text = ", ".join(f"{si(value, shown)} at {depth}" for depth, value in medians)
+        texts.append(f"{set_up.label}: {medians_text}{knee_text}")
+        points = {depth: f"{x(depth):.1f} {y(value):.1f}" for depth, value in medians}
+        key = legend_key(set_up.style)
+        lines.append(
+            SparkLine(
+                set_up.label,
+                key.css,
+                key.dash,
+                "M" + "L".join(points.values()),
+                "".join(f"M{point}{MARKS[set_up.style.marker]}" for point in points.values()),
+                key,
+                f"M{points[set_up.knee]}{RING}" if set_up.knee in points else "",
+            )
+        )
     return SparkChart(
-        metric_naming.metric_title(name),
-        f"{metric_naming.metric_title(name)} over outstanding I/Os. {'; '.join(texts)}.",
-        lines=tuple(
-            _spark_line(set_up, [(x(d), y(v)) for d, v in _sorted_medians(set_up)])
-            for set_up in sets
-        ),
-        x_ticks=tuple(
-            Tick(_coordinate(x(depth)), str(depth)) for depth in _spaced_depths(depths, x)
-        ),
-        y_ticks=tuple(
-            Tick(_coordinate(y(value)), short_si(value, shown_unit(name, unit))) for value in ys
-        ),
-    )
-
-
-def _sorted_medians(set_up: SetUp) -> list[tuple[int, float]]:
-    return sorted((depth, value) for depth, value in set_up.medians.items() if depth)
-
-
-def _spark_line(set_up: SetUp, places: Sequence[tuple[float, float]]) -> SparkLine:
-    knee = [
-        at
-        for at, (depth, _) in zip(places, _sorted_medians(set_up), strict=True)
-        if depth == set_up.knee
-    ]
-    mark, line_key = MARKS[set_up.style.marker], legend_key(set_up.style)
-    points = [f"{_coordinate(x)} {_coordinate(y)}" for x, y in places]
-    return SparkLine(
-        set_up.label,
-        line_key.css,
-        line_key.dash,
-        "M" + "L".join(points),
-        "".join(f"M{point}{mark}" for point in points),
-        line_key,
-        next((f"M{_coordinate(x)} {_coordinate(y)}{RING}" for x, y in knee), ""),
+        title,
+        f"{title} over outstanding I/Os. {'; '.join(texts)}.",
+        lines=tuple(lines),
+        x_ticks=tuple(Tick(f"{x(depth):.1f}", str(depth)) for depth in _spaced_depths(depths, x)),
+        y_ticks=tuple(Tick(f"{y(value):.1f}", short_si(value, shown)) for value in values),
     )
 
 
@@ -175,25 +154,18 @@ def colour_class(style: Style) -> str:
 
 def _bar_chart(sets: Sequence[SetUp], name: str, unit: str) -> SparkChart:
     values = [next(iter(set_up.medians.values())) for set_up in sets]
-    most = max(values)
-    value_texts = [_quantity_text(name, unit, value) for value in values]
-    bars = tuple(
+    most, title = max(values), metric_naming.metric_title(name)
+    bars = [
         Bar(
             set_up.label,
             colour_class(set_up.style),
-            _coordinate(100 * value / most if most > 0 else 0.0),
-            words,
+            f"{100 * value / most if most > 0 else 0.0:.1f}",
+            si(value, shown_unit(name, unit)),
         )
-        for set_up, value, words in zip(sets, values, value_texts, strict=True)
-    )
-    description = "; ".join(
-        f"{set_up.label}: {words}" for set_up, words in zip(sets, value_texts, strict=True)
-    )
-    return SparkChart(
-        metric_naming.metric_title(name),
-        f"{metric_naming.metric_title(name)}. {description}.",
-        bars=bars,
-    )
+        for set_up, value in zip(sets, values, strict=True)
+    ]
+    texts = "; ".join(f"{bar.label}: {bar.value}" for bar in bars)
+    return SparkChart(title, f"{title}. {texts}.", bars=tuple(bars))
 
 
 def _axis_values(most: float) -> list[float]:
@@ -213,7 +185,3 @@ def _spaced_depths(depths: Sequence[int], x: Callable[[int], float]) -> list[int
         if x(labelled[-1]) - x(depth) >= MIN_TICK_GAP:
             labelled.append(depth)
     return labelled[::-1]
-
-
-def _coordinate(number: float) -> str:
-    return f"{number:.1f}"
