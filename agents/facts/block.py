@@ -120,6 +120,7 @@ def _block_device(
     path = f"/dev/mapper/{mapper}" if mapper else plain
     # A partition has its disk's WWN in udev; only the whole disk is that identity.
     whole = "partition" not in sys and not tree.parents.get(name)
+    serial = row.get("SERIAL") or sys.get("serial") or sys.get("device/serial", "")
     rotational = sys.get("queue/rotational") or row.get("ROTA")
     scheduler = re.search(r"\[([^\]]+)\]", sys.get("queue/scheduler", ""))
     return BlockDevice(
@@ -131,7 +132,7 @@ def _block_device(
         model=row.get("MODEL") or sys.get("device/model", ""),
         vendor=row.get("VENDOR") or sys.get("device/vendor", ""),
         firmware=sys.get("device/firmware_rev") or sys.get("device/rev", ""),
-        serial=_serial(row, sys) if whole else "",
+        serial=meaningful_serial(serial) if whole else "",
         wwn=_wwn(row.get("WWN") or sys.get("wwid") or sys.get("device/wwid", "")) if whole else "",
         transport=row.get("TRAN", ""),
         link_bandwidth=sysfs.link_bandwidth(sys),
@@ -158,10 +159,6 @@ def _with_identifiers(
     serial = "" if device.wwn and device.name.startswith("nvme") else device.serial
     values = identifiers.collect_identifiers(sys, pages, device.wwn, serial)
     return replace(device, identifiers=values)
-
-
-def _serial(row: Mapping[str, str], sys: Mapping[str, str]) -> str:
-    return meaningful_serial(row.get("SERIAL") or sys.get("serial") or sys.get("device/serial", ""))
 
 
 def _wwn(identifier: str) -> str:

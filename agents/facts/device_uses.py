@@ -90,23 +90,15 @@ def reasons_in_use(disk: BlockDevice, name: str, graph: Graph, layout: str) -> I
     if name in system_devices(graph):
         yield f"{where}: the running system is on it"
     for target in device.mounts:
-        if not _own_mount(target, layout):
+        if target != f"{MOUNT_ROOT}/{layout}":
             unmount = "" if _is_system(target) else ": unmount it if it is no longer needed"
             yield f"{where}: is mounted at {target}{_removal_advice(unmount, target)}"
     if device.swap:
         yield f"{where}: is swap in use: run swapoff if it is no longer needed"
-    yield from _opener_reasons(where, device)
-    yield from _membership_reasons(where, device, graph, layout)
-
-
-def _opener_reasons(where: str, device: BlockDevice) -> Iterator[str]:
-    """Ours are no excuse: no layout exports its volumes, and none has such a journal."""
+    # ours are no excuse: no layout exports its volumes, and none has such a journal
     for opener in device.openers:
         yield f"{where}: {opener.use}: {opener.cure}"
-
-
-def _own_mount(target: str, layout: str) -> bool:
-    return target == f"{MOUNT_ROOT}/{layout}"
+    yield from _membership_reasons(where, device, graph, layout)
 
 
 def _removal_advice(otherwise: str, *names: str) -> str:
@@ -132,7 +124,9 @@ def _membership_reasons(
     )
     # in no group, by its UUID one that a layout made
     if owner == "lvm":
-        own_member = any(_own_volume(signature, layout) for signature in device.signatures)
+        own_member = any(
+            s.type == "LVM2_member" and is_uuid_of(s.uuid, layout) for s in device.signatures
+        )
     if owner and not own_member:
         remove = f": remove it from there first{_removal_commands(owner, device)}"
         yield f"{where}: belongs to {owner}{_removal_advice(remove, owner.partition(' ')[2])}"
@@ -170,7 +164,8 @@ def _membership_reasons(
         if not excused and not _own_label(signature, layout):
             clear = f"; if nothing needs it, clear it yourself ({_clearing_commands(signature, device)})"
             advice = _removal_advice(clear, signature.label.rpartition(":")[2])
-            yield f"{where}: has a {signature.type} signature{_label_suffix(signature)}{advice}"
+            label = f" ({signature.label})" if signature.label else ""
+            yield f"{where}: has a {signature.type} signature{label}{advice}"
 
 
 def _hidden_partition_reasons(
@@ -268,14 +263,6 @@ def _own_label(signature: Signature, layout: str) -> bool:
     return signature.type in ("linux_raid_member", "zfs_member", "bcache") and has_layout_name(
         signature.label.rpartition(":")[2], layout
     )
-
-
-def _own_volume(signature: Signature, layout: str) -> bool:
-    return signature.type == "LVM2_member" and is_uuid_of(signature.uuid, layout)
-
-
-def _label_suffix(signature: Signature) -> str:
-    return f" ({signature.label})" if signature.label else ""
 
 
 def system_devices(graph: Graph) -> set[str]:

@@ -53,7 +53,13 @@ def parse_freebsd_facts(output: bytes) -> HostFacts:
     users = device_users(mesh, mounted, swapped, pools)
     devices = block_devices(mesh, users.members)
     looked = device_signatures(mesh, sections)
-    unknown = [*users.unknown, *_failures(sections), *([] if root else [NO_ROOT])]
+    # what could not be read and matters to the guard
+    failures = [
+        sections[name].failure
+        for name in ("mounts", "swaps", "zpool")
+        if name in sections and sections[name].exit_code
+    ]
+    unknown = [*users.unknown, *failures, *([] if root else [NO_ROOT])]
     return HostFacts(
         **_parse_machine(sections),
         root=root,
@@ -77,14 +83,6 @@ def parse_freebsd_facts(output: bytes) -> HostFacts:
         tools=parse_tool_versions(sections),
         unknown=tuple(unknown),
     )
-
-
-def _failures(sections: Mapping[str, Section]) -> list[str]:
-    """Parts that could not be read and matter to the guard."""
-    names = ("mounts", "swaps", "zpool")
-    return [
-        sections[name].failure for name in names if name in sections and sections[name].exit_code
-    ]
 
 
 def _parse_machine(sections: Mapping[str, Section]) -> Machine:
@@ -254,6 +252,7 @@ def _block_device(
 ) -> BlockDevice:
     config, whole = provider.config, provider.kind == "DISK"
     turns = config.get("rotationrate", "")
+    offset = config.get("offset", "") if provider.kind == "PART" else ""
     wwn = config.get("lunid", "")
     # Its serial number is the controller's, which has other namespaces too.
     namespace = wwn and provider.name.startswith(("nda", "nvd"))
@@ -279,12 +278,8 @@ def _block_device(
         holders=holders,
         links=tuple(sorted(links)),
         label=config.get("label", "") if provider.kind == "PART" else "",
-        start=_parse_integer(config.get("offset", "")) if provider.kind == "PART" else 0,
+        start=int(offset) if offset.isdigit() and len(offset) < 20 else 0,
     )
-
-
-def _parse_integer(digits: str) -> int:
-    return int(digits) if digits.isdigit() and len(digits) < 20 else 0
 
 
 def device_signatures(

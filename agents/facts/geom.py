@@ -69,59 +69,44 @@ class Mesh:
 def parse_geom(section: Section) -> Mesh:
     """Parse the mesh. Raises AgentError BAD_FACTS."""
     geoms = list(_geoms(section))
-    by_id = {i: p for geom in geoms for i, p in geom.provides.items()}
-    below = {i: geom for geom in geoms for i in geom.provides}
+    owners = {ident: geom for geom in geoms for ident in geom.provides}
 
-    def real(ident: str, depth: int = 0) -> str:
+    def resolve(ident: str, depth: int = 0) -> Provider:
         """The provider under any labels."""
-        geom = below.get(ident)
+        geom = owners.get(ident)
         if geom is None or depth > len(geoms):
             raise bad_facts(f"geom: {ident} is referenced but not defined")
+        provider = geom.provides[ident]
         if geom.kind != "LABEL":
-            return ident
+            return provider
         if len(geom.consumes) != 1:
             raise bad_facts(
-                f"geom: the label {by_id[ident].name} lies on {len(geom.consumes)} providers"
+                f"geom: the label {provider.name} lies on {len(geom.consumes)} providers"
             )
-        return real(geom.consumes[0][0], depth + 1)
+        return resolve(geom.consumes[0][0], depth + 1)
 
-    places = {ident: real(ident) for ident in by_id}
     names = {
-        n: by_id[to].name for i, to in places.items() for n in (by_id[i].name, *by_id[i].aliases)
+        name: resolve(ident).name
+        for ident, geom in owners.items()
+        for name in (geom.provides[ident].name, *geom.provides[ident].aliases)
     }
-    consumers = [
-        Consumer(by_id[places[ident]].name, geom.kind, geom.name, mode)
-        for geom in geoms
+    unlabelled = [geom for geom in geoms if geom.kind != "LABEL"]
+    consumers = tuple(
+        Consumer(resolve(ident).name, geom.kind, geom.name, mode)
+        for geom in unlabelled
         for ident, mode in geom.consumes
-        if geom.kind != "LABEL" and _check_defined(ident, places)
-    ]
-    providers = {
-        p.name: replace(
-            p,
-            below=tuple(
-                dict.fromkeys(
-                    by_id[places[i]].name
-                    for i, _ in below[ident].consumes
-                    if _check_defined(i, places)
-                )
-            ),
-        )
-        for ident, p in by_id.items()
-        if below[ident].kind != "LABEL"
-    }
+    )
+    providers: dict[str, Provider] = {}
+    for geom in unlabelled:
+        below = tuple(dict.fromkeys(resolve(ident).name for ident, _ in geom.consumes))
+        providers |= {p.name: replace(p, below=below) for p in geom.provides.values()}
     schemes = {
-        by_id[places[ident]].name: geom.config["scheme"]
+        resolve(ident).name: geom.config["scheme"]
         for geom in geoms
         if geom.kind == "PART" and "scheme" in geom.config
         for ident, _ in geom.consumes
     }
-    return Mesh(providers, tuple(consumers), names, schemes)
-
-
-def _check_defined(ident: str, places: Mapping[str, str]) -> bool:
-    if ident not in places:
-        raise bad_facts(f"geom: {ident} is referenced but not defined")
-    return True
+    return Mesh(providers, consumers, names, schemes)
 
 
 @dataclass(frozen=True, slots=True)

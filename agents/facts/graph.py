@@ -112,8 +112,10 @@ class Graph:
             # a disk is never made by a layout
             return False
         certain = (path for path in device.links if self.paths.get(path) == name)
-        if any(has_layout_name(_own_name(path), layout) for path in (device.path, *certain)):
-            return True
+        for path in (device.path, *certain):
+            prefix = next(prefix for prefix in OWN_PREFIXES if path.startswith(prefix))
+            if has_layout_name(path.removeprefix(prefix), layout):
+                return True
         below = self.below.get(name, set())
         # one that could not start has no name of ours itself
         if device.name.startswith("md"):
@@ -157,10 +159,6 @@ def _devices_without_disks(facts: HostFacts, below: Mapping[str, Collection[str]
         | {name for name, those in members.items() if those and not those & present}
         | {name for name, those in cached.items() if not those & present}
     )
-
-
-def _own_name(path: str) -> str:
-    return next(path.removeprefix(prefix) for prefix in OWN_PREFIXES if path.startswith(prefix))
 
 
 def _reachable(start: str, edges: Callable[[str], Iterable[str]]) -> list[str]:

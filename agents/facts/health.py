@@ -85,7 +85,11 @@ class Health:
             name = todo.pop()
             todo += self.holders.get(name, frozenset()) - ours
             ours.add(name)
-        words = "|".join(_or_partition(name) for name in sorted(ours))
+        # each or a partition of it
+        words = "|".join(
+            re.escape(name) + (r"(?:p\d+)?" if name[-1:].isdigit() else r"\d*")
+            for name in sorted(ours)
+        )
         about = re.compile(rf"(?<![\w-])(?:{words})(?![\w-])")
         return [
             error.message for error in self.log if error.at > after and about.search(error.message)
@@ -94,10 +98,6 @@ class Health:
     @property
     def log_end(self) -> float:
         return max((error.at for error in self.log), default=0.0)
-
-
-def _or_partition(name: str) -> str:
-    return re.escape(name) + (r"(?:p\d+)?" if name[-1:].isdigit() else r"\d*")
 
 
 def read_health(shell: Shell, nodes: Iterable[str], mount: str = "", pool: str = "") -> Health:

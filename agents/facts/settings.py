@@ -148,14 +148,10 @@ def _device_settings(
         for folder, (prefix, attributes) in SYSFS.items():
             for name in attributes:
                 if value := values.get(f"{folder}/{name}", ""):
-                    settings[prefix + name, node] = _selected_value(value)
+                    # the selected one of a list: "writethrough [writeback] none" is writeback
+                    chosen = re.search(r"\[([^\]]+)\]", value)
+                    settings[prefix + name, node] = chosen[1] if chosen else value
     return settings
-
-
-def _selected_value(value: str) -> str:
-    """The selected value of a list: "writethrough [writeback] none" is writeback."""
-    chosen = re.search(r"\[([^\]]+)\]", value)
-    return chosen[1] if chosen else value
 
 
 def _array_settings(scope: Scope, names: Mapping[str, str], arrays: Iterable[MdArray]) -> Settings:

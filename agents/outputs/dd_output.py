@@ -58,7 +58,11 @@ def parse_run(lines: Sequence[str]) -> list[Metric]:
     at_out, written = _records(lines, "out")
     printed = _summary(lines, at_out)
     _check_blocks(printed, written, lines[printed.line - 1])
-    failed = [(number, line) for number, line in enumerate(lines, 1) if _complaint(line)]
+    failed = [
+        (number, line)
+        for number, line in enumerate(lines, 1)
+        if line.startswith("dd: ") and "warning" not in line
+    ]
     errors = Metric(
         "errors",
         float(len(failed)),
@@ -93,10 +97,6 @@ def summary(line: str) -> re.Match[str] | None:
 def last_shown(line: str) -> str:
     """Text that a terminal still shows of a line that status=progress overwrote by carriage returns."""
     return next((part for part in reversed(line.split("\r")) if part.strip()), "").strip()
-
-
-def _complaint(line: str) -> bool:
-    return line.startswith("dd: ") and "warning" not in line
 
 
 def _records(lines: Sequence[str], way: str) -> tuple[int, tuple[int, int]]:

@@ -18,7 +18,7 @@ document is damaged, or no result of fio 3.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from agents.contracts import Metric, ParseError, Unit
 from agents.outputs.fio_model import FioJob, Goal, SteadyState
@@ -90,10 +90,18 @@ def goal(
     """Goal of the job's "latency_target" and its neighbours, in the units of that version of fio."""
     if not data.get("latency_target"):
         return None
+
+    def seconds(key: str, unit: str, scale: float) -> float | None:
+        """The name carries the unit since 3.42; before, the version decides, if anything does."""
+        if key + unit in data:
+            return number(data, key + unit, where) / scale
+        scale = units_per_second(key, version)
+        return number(data, key, where) / scale if scale else None
+
     return Goal(
         depth=number(data, "latency_depth", where),
-        latency=_time(data, "latency_target", "_ns", 1e9, where, number, version),
-        window=_time(data, "latency_window", "_us", 1e6, where, number, version),
+        latency=seconds("latency_target", "_ns", 1e9),
+        window=seconds("latency_window", "_us", 1e6),
         share=number(data, "latency_percentile", where) / 100,
         grouped=grouped,
     )
@@ -150,28 +158,12 @@ def _printed(digits: str, unit: str, base: float = 1000.0) -> float:
         raise ParseError(f"not a number: {digits[:80]!r}") from None
 
 
-def _time(
-    data: Mapping[str, object],
-    key: str,
-    unit: str,
-    per_second: float,
-    where: str,
-    number: Number,
-    version: str,
-) -> float | None:
-    """Seconds. The name carries the unit since 3.42; before, the version decides, if anything does."""
-    if key + unit in data:
-        return number(data, key + unit, where) / per_second
-    scale = units_per_second(key, version)
-    return number(data, key, where) / scale if scale else None
-
-
 def _short_criterion(criterion: str) -> str:
     """ "iops_slope:50.000000%" as it was written."""
     return re.sub(r"(\.\d*?)0+(?=%|\Z)", lambda match: match[1].rstrip("."), criterion[:60])
 
 
-def aim_metrics(jobs: Sequence[FioJob], line: Callable[[str], int]) -> Iterable[Metric]:
+def aim_metrics(jobs: Sequence[FioJob], line: Callable[[str], int]) -> Iterator[Metric]:
     """Metrics of the jobs of a group. `line` finds the line of a figure."""
     for name, value, unit, note in (*_of_steady(jobs), *_of_goal(jobs)):
         yield Metric(name, value, unit, note=note, line=line(name))
@@ -180,122 +172,143 @@ def aim_metrics(jobs: Sequence[FioJob], line: Callable[[str], int]) -> Iterable[
 Figure = tuple[str, float | None, Unit, str]
 
 
-def _of_steady(jobs: Sequence[FioJob]) -> list[Figure]:
+def _of_steady(jobs: Sequence[FioJob]) -> Iterator[Figure]:
     states = [job.steady for job in jobs if job.steady is not None]
     if not states:
-        return []
+        return
     criteria = ", ".join(dict.fromkeys(state.criterion for state in states))
     attained = len(states) == len(jobs) and all(state.attained for state in states)
     note = f"asked for: {criteria}" + ("" if len(states) == 1 or not attained else f"; {MOMENTS}")
-    figures: list[Figure] = [("steady.attained", float(attained), Unit.RATIO, note)]
+    yield "steady.attained", float(attained), Unit.RATIO, note
     seconds = [state.seconds for state in states if state.seconds is not None]
-    figures += [("steady.window", max(seconds), Unit.SECONDS, "")] if seconds else []
+    if seconds:
+        yield "steady.window", max(seconds), Unit.SECONDS, ""
     if len(states) > 1 or not attained:
-        return figures
+        return
     (state,) = states
-    rates = [
-        ("steady.iops", state.iops, Unit.OPS_PER_SECOND, ""),
-        ("steady.bandwidth", state.bandwidth, Unit.BYTES_PER_SECOND, ""),
-        ("steady.lat.mean", state.latency, Unit.SECONDS, ""),
-        ("steady.deviation", state.deviation, Unit.RATIO, ""),
-    ]
-    return figures + [figure for figure in rates if figure[1] is not None]
+    for name, value, unit in (
+        ("steady.iops", state.iops, Unit.OPS_PER_SECOND),
+        ("steady.bandwidth", state.bandwidth, Unit.BYTES_PER_SECOND),
+        ("steady.lat.mean", state.latency, Unit.SECONDS),
+        ("steady.deviation", state.deviation, Unit.RATIO),
+    ):
+        if value is not None:
+            yield name, value, unit, ""
 
 
-def _of_goal(jobs: Sequence[FioJob]) -> list[Figure]:
+def _of_goal(jobs: Sequence[FioJob]) -> Iterator[Figure]:
     goals = [job.goal for job in jobs if job.goal is not None]
     if not goals:
-        return []
-    notes = [f"of {len(goals)} jobs together"] if len(goals) > 1 else []
-    notes += [LAST] if any(goal.grouped for goal in goals) else []
-    figures = []
+        return
+    grouped = any(goal.grouped for goal in goals)
+    notes = [f"of {len(goals)} jobs together"] * (len(goals) > 1) + [LAST] * grouped
     if len(goals) == len(jobs):
-        depth = sum(goal.depth for goal in goals)
-        figures.append(("target.depth", depth, Unit.RATIO, "; ".join(notes)))
-    goal_figures: tuple[tuple[str, Unit, set[float | None]], ...] = (
-        ("target.lat", Unit.SECONDS, {goal.latency for goal in goals}),
-        ("target.window", Unit.SECONDS, {goal.window for goal in goals}),
-        ("target.percentile", Unit.RATIO, {goal.share for goal in goals}),
-    )
-    said_of = {"target.lat": COPIES} if any(goal.grouped for goal in goals) else {}
-    return figures + [
-        (name, value, unit, said_of.get(name, "") if value is not None else NO_VERSION)
-        for name, unit, values in goal_figures
-        for value in values
+        yield "target.depth", sum(goal.depth for goal in goals), Unit.RATIO, "; ".join(notes)
+    for name, unit, values, note in (
+        ("target.lat", Unit.SECONDS, {goal.latency for goal in goals}, COPIES * grouped),
+        ("target.window", Unit.SECONDS, {goal.window for goal in goals}, ""),
+        ("target.percentile", Unit.RATIO, {goal.share for goal in goals}, ""),
+    ):
         # else each job has another one
-        if len(values) == 1
-    ]
+        if len(values) == 1:
+            (value,) = values
+            yield name, value, unit, NO_VERSION if value is None else note
 
 
 Version = tuple[int, int]
 
 DOCUMENT: Mapping[str, Version] = {
-    "fio version": (3, 0),
-    "timestamp": (3, 0),
-    "timestamp_ms": (3, 0),
-    "global options": (3, 0),
-    "jobs": (3, 0),
-    # in place of jobs, of fio --client
-    "client_stats": (3, 0),
+    **dict.fromkeys(
+        (
+            "fio version",
+            "timestamp",
+            "timestamp_ms",
+            "global options",
+            "jobs",
+            # in place of jobs, of fio --client
+            "client_stats",
+        ),
+        (3, 0),
+    ),
 }
 JOB: Mapping[str, Version] = {
-    "jobname": (3, 0),
-    "groupid": (3, 0),
-    "error": (3, 0),
-    # continue_on_error only
-    "total_err": (3, 0),
-    "job options": (3, 0),
-    "read": (3, 0),
-    "write": (3, 0),
-    "trim": (3, 0),
-    # unified_rw_reporting only
-    "mixed": (3, 0),
+    **dict.fromkeys(
+        (
+            "jobname",
+            "groupid",
+            "error",
+            # continue_on_error only
+            "total_err",
+            "job options",
+            "read",
+            "write",
+            "trim",
+            # unified_rw_reporting only
+            "mixed",
+            "usr_cpu",
+            "sys_cpu",
+            "iodepth_level",
+            "latency_depth",
+            "latency_target",
+            "latency_percentile",
+            "latency_window",
+            "steadystate",
+            # Of a client, as its port; since 3.39 also in "global options", of which each has its own.
+            "hostname",
+            "port",
+        ),
+        (3, 0),
+    ),
     "sync": (3, 4),
     "job_runtime": (3, 8),
     "job_start": (3, 36),
-    "usr_cpu": (3, 0),
-    "sys_cpu": (3, 0),
-    "iodepth_level": (3, 0),
-    "latency_depth": (3, 0),
-    "latency_target": (3, 0),
     "latency_target_ns": (3, 42),
-    "latency_percentile": (3, 0),
-    "latency_window": (3, 0),
     "latency_window_us": (3, 42),
-    "steadystate": (3, 0),
-    # Of a client, as its port; since 3.39 also in "global options", of which each has its own.
-    "hostname": (3, 0),
-    "port": (3, 0),
 }
 DIRECTION: Mapping[str, Version] = {
-    "io_bytes": (3, 0),
-    "io_kbytes": (3, 0),
+    **dict.fromkeys(
+        (
+            "io_bytes",
+            "io_kbytes",
+            "bw",
+            "iops",
+            "runtime",
+            "total_ios",
+            "slat_ns",
+            "clat_ns",
+            "lat_ns",
+        ),
+        (3, 0),
+    ),
     "bw_bytes": (3, 2),
-    "bw": (3, 0),
-    "iops": (3, 0),
-    "runtime": (3, 0),
-    "total_ios": (3, 0),
-    "slat_ns": (3, 0),
-    "clat_ns": (3, 0),
-    "lat_ns": (3, 0),
 }
 LATENCY: Mapping[str, Version] = {
-    "min": (3, 0),
-    "max": (3, 0),
-    "mean": (3, 0),
-    "stddev": (3, 0),
+    **dict.fromkeys(
+        (
+            "min",
+            "max",
+            "mean",
+            "stddev",
+            "percentile",
+            # json+ only
+            "bins",
+        ),
+        (3, 0),
+    ),
     "N": (3, 18),
-    "percentile": (3, 0),
-    # json+ only
-    "bins": (3, 0),
 }
 STEADY: Mapping[str, Version] = {
-    "ss": (3, 0),
-    "duration": (3, 0),
-    "attained": (3, 0),
-    "criterion": (3, 0),
-    "data.bw_mean": (3, 0),
-    "data.iops_mean": (3, 0),
+    **dict.fromkeys(
+        (
+            "ss",
+            "duration",
+            "attained",
+            "criterion",
+            "data.bw_mean",
+            "data.iops_mean",
+        ),
+        (3, 0),
+    ),
     # where latency is the criterion
     "data.lat_mean": (3, 42),
 }

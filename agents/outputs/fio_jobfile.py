@@ -58,7 +58,9 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,60}\Z")
 _PATH = re.compile(r"/[A-Za-z0-9_./:+@%,=-]{0,500}\Z")
 ALIASES = {"bs": "blocksize", "rw": "readwrite", "ba": "blockalign", "timeout": "runtime"}
 
-# section -> key -> value; None: a key without "="
+# key -> value; None: a key without "="
+Job = Mapping[str, str | None]
+# section -> its keys
 Sections = dict[str, dict[str, str | None]]
 
 
@@ -74,23 +76,17 @@ def check_setting(key: str, value: str | None, where: str) -> None:
         raise OptionsError(f"{where}: {key} may not hold {value[:80]!r}")
     if key == "ioengine":
         check_engine(value or "", where)
-    if key == "mem" or key == "iomem":
-        _check_memory(value, where)
+    # mmaphuge:/path and mmapshared:/path map a file of that name
+    if key in ("mem", "iomem") and value and "/" in value:
+        raise OptionsError(f"{where}: memory from a file is not allowed")
     if value is not None and _HOLDS_PATH.search(value):
         raise OptionsError(f"{where}: {key} may not hold a path: {value[:80]!r}")
 
 
 def engines(sections: Sections) -> list[str]:
     """Those that the jobs ask for."""
-    return list(
-        dict.fromkeys(e for settings in sections.values() if (e := settings.get("ioengine")))
-    )
-
-
-def _check_memory(value: str | None, where: str) -> None:
-    # mmaphuge:/path and mmapshared:/path map a file of that name
-    if value and "/" in value:
-        raise OptionsError(f"{where}: memory from a file is not allowed")
+    every = (settings.get("ioengine") for settings in sections.values())
+    return list(dict.fromkeys(engine for engine in every if engine))
 
 
 def parse_job_file(text: str) -> Sections:
@@ -125,7 +121,7 @@ def _section(line: str, sections: Sections, where: str) -> str:
     return name
 
 
-def override(sections: Sections, settings: Mapping[str, str | None]) -> Sections:
+def override(sections: Sections, settings: Job) -> Sections:
     """`settings` hold for every job, whatever the file said of the same options (under either of their names)."""
     names = {ALIASES.get(key, key) for key in settings}
     remaining: Sections = {
@@ -157,34 +153,31 @@ def write_job_file(sections: Sections, own: Iterable[tuple[str, str]]) -> bytes:
 
 def outstanding_ios(sections: Sections) -> int | None:
     """I/Os that all jobs together keep in flight; None when that changes over time (stonewall)."""
-    shared = sections.get("global", {})
     total = 0
-    for section, keys in sections.items():
-        if section == "global":
-            continue
-        settings = {**shared, **keys}
-        if "stonewall" in settings or "wait_for_previous" in settings:
+    for job in each_job(sections):
+        depth, copies = _whole_number(job, "iodepth"), _whole_number(job, "numjobs")
+        if _waits(job) or depth is None or copies is None:
             return None
-        depth, jobs = _whole_number(settings, "iodepth"), _whole_number(settings, "numjobs")
-        if depth is None or jobs is None:
-            return None
-        total += jobs * (1 if settings.get("ioengine", "psync") in SYNCHRONOUS else depth)
+        total += copies * (1 if job.get("ioengine", "psync") in SYNCHRONOUS else depth)
     return total
+
+
+def _waits(job: Job) -> bool:
+    return "stonewall" in job or "wait_for_previous" in job
 
 
 def job_count(sections: Sections) -> int | None:
     """Jobs, copies counted; None where that is not told in plain numbers."""
-    shared = sections.get("global", {})
-    each = [
-        _whole_number({**shared, **settings}, "numjobs")
-        for name, settings in sections.items()
-        if name != "global"
-    ]
-    known_counts = [count for count in each if count is not None]
-    return sum(known_counts) if len(known_counts) == len(each) else None
+    total = 0
+    for job in each_job(sections):
+        copies = _whole_number(job, "numjobs")
+        if copies is None:
+            return None
+        total += copies
+    return total
 
 
-def _whole_number(settings: Mapping[str, str | None], key: str) -> int | None:
+def _whole_number(settings: Job, key: str) -> int | None:
     value = settings.get(key, "1")
     return int(value) if value and value.isascii() and value.isdecimal() else None
 
@@ -194,22 +187,14 @@ _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "m": 60.0, "h": 3600.0, "
 
 def expected_seconds(sections: Sections) -> float:
     """Seconds that the jobs say they take, 0 where they do not; jobs behind a stonewall follow one another."""
-    shared = sections.get("global", {})
-    jobs = [{**shared, **keys} for name, keys in sections.items() if name != "global"]
-    each = [
-        _time(job.get("startdelay")) + _time(job.get("ramp_time")) + runtime_of(job) for job in jobs
-    ]
-    in_turn = any("stonewall" in job or "wait_for_previous" in job for job in jobs)
-    return sum(each) if in_turn else max(each, default=0.0)
+    jobs = each_job(sections)
+    each = [_time(job.get("startdelay")) + ramp_of(job) + runtime_of(job) for job in jobs]
+    return sum(each) if any(map(_waits, jobs)) else max(each, default=0.0)
 
 
 def ramp(sections: Sections) -> float:
     """Seconds that every job warms up for; 0 where they differ."""
-    ramps = {
-        _time({**sections.get("global", {}), **keys}.get("ramp_time"))
-        for name, keys in sections.items()
-        if name != "global"
-    }
+    ramps = {ramp_of(job) for job in each_job(sections)}
     return ramps.pop() if len(ramps) == 1 else 0.0
 
 
@@ -224,21 +209,16 @@ def work(sections: Sections, whole: int) -> int | None:
 
     `whole`: the target's size, which is a job's that names none. None where it is not known.
     """
-    shared = sections.get("global", {})
     total = 0
-    for name, keys in sections.items():
-        settings = {**shared, **keys}
-        if name == "global" or runtime_of(settings):
+    for job in each_job(sections):
+        if runtime_of(job):
             continue
-        size = settings.get("io_size") or settings.get("io_limit") or settings.get("size") or "100%"
-        each = _size_bytes("100%" if {"fill_device", "fill_fs"} & settings.keys() else size, whole)
+        size = job.get("io_size") or job.get("io_limit") or job.get("size") or "100%"
+        each = _size_bytes("100%" if {"fill_device", "fill_fs"} & job.keys() else size, whole)
         if not each:
             return None
-        total += (
-            each
-            * (_whole_number(settings, "numjobs") or 1)
-            * (_whole_number(settings, "loops") or 1)
-        )
+        copies, loops = (_whole_number(job, key) or 1 for key in ("numjobs", "loops"))
+        total += each * copies * loops
     return total
 
 
@@ -276,11 +256,11 @@ def _size_bytes(value: str, whole: int) -> int:
     return int(number) * whole // 100 if percent else int(number) << 10 * " kmgtp".find(unit or " ")
 
 
-def ramp_of(settings: Mapping[str, str | None]) -> float:
+def ramp_of(settings: Job) -> float:
     return _time(settings.get("ramp_time"))
 
 
-def runtime_of(settings: Mapping[str, str | None]) -> float:
+def runtime_of(settings: Job) -> float:
     """Seconds; 0 where its size ends it."""
     return max(_time(settings.get("runtime")), _time(settings.get("timeout")))
 

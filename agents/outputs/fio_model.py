@@ -213,12 +213,6 @@ def parse_number(text: str, where: str) -> float:
     return value
 
 
-def bins_by_seconds(statistic: Latencies) -> dict[float, int]:
-    """Its bins by latency (s). Raises ParseError."""
-    places, scale = _sorted_bins(statistic), statistic.bins_per_second
-    return dict(zip([at / scale for at in places], statistic.bins.values(), strict=True))
-
-
 def percentiles_of_bins(statistic: Latencies, ranks: Iterable[float]) -> list[float]:
     """Percentiles (s) of its bins, as `percentiles` has them. Raises ParseError."""
     places = dict(zip(_sorted_bins(statistic), statistic.bins.values(), strict=True))
@@ -266,13 +260,8 @@ class Group:
         return merge(self.pooled_latencies(name, kind) for name in (*DIRECTIONS, "mixed"))
 
 
-def percentile(bins: Mapping[float, int], rank: float) -> float:
-    """Latency of the first bin at which `rank` percent of all samples are reached: fio's own rule."""
-    return percentiles(bins, [rank])[0]
-
-
 def percentiles(bins: Mapping[float, int], ranks: Iterable[float]) -> list[float]:
-    """The percentiles for several ranks, with the bins sorted only once."""
+    """Latency of the first bin at which `rank` percent of all samples are reached, for each rank: fio's own rule."""
     places = sorted(bins)
     reached = list(accumulate(map(bins.__getitem__, places)))
     ranked_places = (bisect_left(reached, rank / 100.0 * reached[-1]) for rank in ranks)

@@ -8,7 +8,7 @@ it must be there. Each rate is checked against the time that is printed beside i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.contracts import Metric, ParseError, Unit
@@ -16,37 +16,54 @@ from agents.contracts import Metric, ParseError, Unit
 # characters of a line, and far more than any of the tool's
 LONGEST = 300
 METHODS = ("open_datasync", "fdatasync", "fsync", "fsync_writethrough", "open_sync")
-# section -> its rows in their order: the words printed -> the metric's name
-ROWS: dict[str, dict[str, str]] = {
-    "one": {method: f"one.{method}" for method in METHODS},
-    "two": {method: f"two.{method}" for method in METHODS},
-    "open_sync": {
-        f"{count} * {16 // count}kB open_sync write{'s' if count > 1 else ''}": (
-            f"open_sync.{count}x{16 // count}"
-        )
-        for count in (1, 2, 4, 8, 16)
-    },
-    "other_descriptor": {
-        "write, fsync, close": "other_descriptor.write_fsync_close",
-        "write, close, fsync": "other_descriptor.write_close_fsync",
-    },
-    "unsynced": {"write": "unsynced.write"},
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A table of the output, called `title` in our messages."""
+
+    title: str
+    # its first line, and its block in kB where that says it
+    head: re.Pattern[str]
+    # its rows in their order: the words printed -> the metric's name
+    rows: Mapping[str, str]
+
+
+SECTIONS = {
+    "one": Section(
+        "one write",
+        re.compile(r"Compare file sync methods using one (\d{1,4})kB write:"),
+        {method: f"one.{method}" for method in METHODS},
+    ),
+    "two": Section(
+        "two writes",
+        re.compile(r"Compare file sync methods using two (\d{1,4})kB writes:"),
+        {method: f"two.{method}" for method in METHODS},
+    ),
+    "open_sync": Section(
+        "open_sync sizes",
+        re.compile(r"Compare open_sync with different write sizes:"),
+        {
+            f"{count} * {16 // count}kB open_sync write{'s' if count > 1 else ''}": (
+                f"open_sync.{count}x{16 // count}"
+            )
+            for count in (1, 2, 4, 8, 16)
+        },
+    ),
+    "other_descriptor": Section(
+        "fsync on another descriptor",
+        re.compile(r"Test if fsync on non-write file descriptor is honored:"),
+        {
+            "write, fsync, close": "other_descriptor.write_fsync_close",
+            "write, close, fsync": "other_descriptor.write_close_fsync",
+        },
+    ),
+    "unsynced": Section(
+        "non-sync'ed writes",
+        re.compile(r"Non-[Ss]ync'ed (\d{1,4})kB writes:"),
+        {"write": "unsynced.write"},
+    ),
 }
-SECTION_TITLES = {
-    "one": "one write",
-    "two": "two writes",
-    "open_sync": "open_sync sizes",
-    "other_descriptor": "fsync on another descriptor",
-    "unsynced": "non-sync'ed writes",
-}
-HEADS = {
-    "one": r"Compare file sync methods using one (\d{1,4})kB write:",
-    "two": r"Compare file sync methods using two (\d{1,4})kB writes:",
-    "open_sync": r"Compare open_sync with different write sizes:",
-    "other_descriptor": r"Test if fsync on non-write file descriptor is honored:",
-    "unsynced": r"Non-[Ss]ync'ed (\d{1,4})kB writes:",
-}
-HEAD = {section: re.compile(pattern) for section, pattern in HEADS.items()}
 START = re.compile(r"(\d{1,9}) (seconds?|operations) per test")
 # What is said around the figures, in as many lines as versions and web pages make of it
 REMARKS = re.compile(
@@ -93,26 +110,29 @@ class Run:
     # the row at the very end of the text that is not whole
     cut: str = ""
 
+    def missing_rows(self, section: str) -> list[str]:
+        """Words of the rows that this run lacks."""
+        rows = self.sections.get(section, set())
+        return [words for words in SECTIONS[section].rows if words not in rows]
+
     @property
     def missing_parts(self) -> list[str]:
         """Parts of a whole run that this one lacks, in words."""
         parts = []
-        for section, rows in ROWS.items():
-            lacking = [words for words in rows if words not in self.sections.get(section, set())]
-            if section not in self.sections:
-                parts.append(SECTION_TITLES[section])
-            elif lacking:
-                parts.append(f"{', '.join(lacking)} of {SECTION_TITLES[section]}")
+        for name, section in SECTIONS.items():
+            if name not in self.sections:
+                parts.append(section.title)
+            elif lacking := self.missing_rows(name):
+                parts.append(f"{', '.join(lacking)} of {section.title}")
         return parts
 
 
 def missing_tests(run: Run) -> list[tuple[str, str]]:
     """Words and name of each test that has no figure, in the order in which they are run."""
     return [
-        (f"{words} of {SECTION_TITLES[section]}", name)
-        for section, rows in ROWS.items()
-        for words, name in rows.items()
-        if words not in run.sections.get(section, set())
+        (f"{words} of {section.title}", section.rows[words])
+        for name, section in SECTIONS.items()
+        for words in run.missing_rows(name)
     ]
 
 
@@ -146,11 +166,13 @@ def parse_run(lines: Sequence[str], first: int) -> Run:
         if index > first and START.fullmatch(line):
             break
         if head := _section(line):
-            if _comes_again(run, head[0]):
+            section, kilobytes = head
+            # a section of another run: it was there, or one that follows it
+            order = list(SECTIONS)
+            if any(order.index(earlier) >= order.index(section) for earlier in run.sections):
                 break
-            section = head[0]
             run.sections[section] = set()
-            _use_block(run, head[1], index, line)
+            _use_block(run, kilobytes, index, line)
         elif not _parse_line(run, section, line, index, lines):
             break
         if run.cut:
@@ -164,16 +186,10 @@ def _section(line: str) -> tuple[str, str] | None:
     if not line.startswith(("Compare ", "Test ", "Non-")):
         # nearly every line
         return None
-    for section, pattern in HEAD.items():
-        if match := pattern.fullmatch(line):
-            return section, match[1] if pattern.groups else ""
+    for name, section in SECTIONS.items():
+        if match := section.head.fullmatch(line):
+            return name, "".join(match.groups())
     return None
-
-
-def _comes_again(run: Run, section: str) -> bool:
-    """True when the section is another run's: it was there, or one that follows it."""
-    order = list(ROWS)
-    return any(order.index(earlier) >= order.index(section) for earlier in run.sections)
 
 
 def _use_block(run: Run, kilobytes: str, index: int, line: str) -> None:
@@ -196,20 +212,21 @@ def _parse_line(run: Run, section: str, line: str, index: int, lines: Sequence[s
     row = ROW.fullmatch(line)
     if not row or not section:
         return False
-    words = _test_name(row[1], section)
-    if not row[2] and words not in ROWS[section]:
-        return False
-    if words not in ROWS[section]:
-        raise ParseError(f"no row of the section {SECTION_TITLES[section]!r}", index + 1, line)
+    words, table = _test_name(row[1], section), SECTIONS[section]
+    if words not in table.rows:
+        if not row[2]:
+            return False
+        raise ParseError(f"no row of the section {table.title!r}", index + 1, line)
     if words in run.sections[section]:
         raise ParseError(f"{words} appears twice", index + 1, line)
-    if not _readable(row[2] or "") and not any(lines[at] for at in range(index + 1, len(lines))):
+    readable = row[2] in NOT_THERE or RESULT.fullmatch(row[2] or "")
+    if not readable and not any(lines[at] for at in range(index + 1, len(lines))):
         run.cut = words
         return True
     if not row[2]:
         # a word of somebody's text
         return False
-    run.metrics += _row_metrics(ROWS[section][words], row[2], run, index + 1, line)
+    run.metrics += _row_metrics(table.rows[words], row[2], run, index + 1, line)
     run.sections[section].add(words)
     return True
 
@@ -222,10 +239,6 @@ def _test_name(words: str, section: str) -> str:
     return f"{count} * {old[1]}kB open_sync write{'s' if count > 1 else ''}"
 
 
-def _readable(figures: str) -> bool:
-    return figures in NOT_THERE or RESULT.fullmatch(figures) is not None
-
-
 def _test_labels(run: Run, name: str) -> dict[str, str]:
     sized = run.block not in ("", "8") and not name.startswith("open_sync.")
     return {"block": f"{run.block}kB"} if sized else {}
@@ -235,11 +248,8 @@ def _row_metrics(name: str, figures: str, run: Run, number: int, line: str) -> l
     """The rate, and the time of one operation where it is printed. Raises ParseError when they do not agree."""
     labels = _test_labels(run, name)
     if figures in NOT_THERE:
-        return [
-            Metric(
-                f"{name}.ops", None, Unit.OPS_PER_SECOND, labels, NOT_THERE[figures], line=number
-            )
-        ]
+        why = NOT_THERE[figures]
+        return [Metric(f"{name}.ops", None, Unit.OPS_PER_SECOND, labels, why, number)]
     match = RESULT.fullmatch(figures)
     if not match or not float(match[1]):
         raise ParseError("neither a rate in ops/sec nor n/a", number, line)

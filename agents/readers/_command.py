@@ -372,14 +372,16 @@ def _device_series(
 ) -> list[Series]:
     rows = [report.rows[device].values if device in report.rows else {} for report in reports]
     return [
-        Series(device, metric, unit, times, tuple(_number_or_nan(row.get(metric)) for row in rows))
+        Series(
+            device,
+            metric,
+            unit,
+            times,
+            tuple(nan if (value := row.get(metric)) is None else value for row in rows),
+        )
         for metric, unit in kind.units.items()
         if any(metric in row for row in rows)
     ]
-
-
-def _number_or_nan(value: float | None) -> float:
-    return nan if value is None else value
 
 
 def _device_metrics(kind: Kind, device: str, reports: Sequence[Report]) -> list[Metric]:
@@ -404,13 +406,13 @@ def _mean(metric: str, samples: Sequence[Sample], rates: Sequence[str]) -> float
     known_values = [(s, s.values[metric]) for s in samples if s.values.get(metric) is not None]
     if len(known_values) == 1:
         return known_values[0][1]
-    pairs = [(value, _weight(sample, rates)) for sample, value in known_values if value is not None]
+    pairs = [
+        (value, sum(sample.values.get(rate) or 0.0 for rate in rates) if rates else 1.0)
+        for sample, value in known_values
+        if value is not None
+    ]
     total = sum(weight for _, weight in pairs)
     # so few that their rates are printed as 0
     if pairs and not total:
         return sum(value for value, _ in pairs) / len(pairs)
     return sum(value * weight for value, weight in pairs) / total if total else None
-
-
-def _weight(sample: Sample, rates: Sequence[str]) -> float:
-    return sum(sample.values.get(rate) or 0.0 for rate in rates) if rates else 1.0

@@ -6,11 +6,14 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from agents.contracts import ParseError
 from agents.outputs import dd_output
-from agents.readers import _dd_command
 from agents.texts.parsed_result import ParsedResult
+from agents.tools.dd import CONVERSIONS
+from agents.tools.dd import FLAGS as TOOL_FLAGS
+from agents.tools.dd import SOURCES as ZERO_SOURCES
 
 LABEL = "dd"
 KEYWORDS = ("copied,", "bytes/sec", re.compile(r"\+\d"))
@@ -102,7 +105,8 @@ def _run_block(lines: Sequence[str], start: int, end: int) -> ParsedResult:
     try:
         metrics = dd_output.parse_run(lines[first:end])
     except ParseError as error:
-        trouble = CUT if end - start < 3 else _without_place(error)
+        # its line number counts from the block's beginning, and would mislead
+        trouble = CUT if end - start < 3 else str(error).partition(" (line ")[0]
         return _trouble(lines, start, end, trouble)
     shifted = tuple(dataclasses.replace(metric, line=metric.line + first) for metric in metrics)
     figures = {metric.name: metric.value or 0.0 for metric in metrics}
@@ -128,11 +132,6 @@ def _trouble(lines: Sequence[str], start: int, end: int, message: str) -> Parsed
     return ParsedResult("dd", start + 1, end, lines[start][:80], tool="dd", trouble=message)
 
 
-def _without_place(error: ParseError) -> str:
-    """Its line number counts from the block's beginning, and would mislead."""
-    return str(error).partition(" (line ")[0]
-
-
 def _block_start(lines: Sequence[str], start: int) -> int:
     """The block with its progress and complaints, which stand right before it."""
     first = start
@@ -146,13 +145,13 @@ def _block_start(lines: Sequence[str], start: int) -> int:
 
 def _nearest_command(
     lines: Sequence[str], first: int, figures: dict[str, float]
-) -> tuple[int, _dd_command.Command | None]:
+) -> tuple[int, Command | None]:
     """The nearest command line before `first` and its index, if it can have given this result."""
     for at in range(first - 1, max(first - REACH, 0) - 1, -1):
         if dd_output.summary(lines[at]) or _way(lines[at]):
             # that is another run's
             break
-        if dd_command := _dd_command.find_dd_command(lines[at]):
+        if dd_command := find_dd_command(lines[at]):
             return at, dd_command if _fits(dd_command.sizes, figures) else None
     return first, None
 
@@ -171,3 +170,109 @@ def _fits(sizes: Mapping[str, int], figures: dict[str, float]) -> bool:
     if count and figures["records.in"] > count:
         return False
     return figures["bytes"] <= min(written * figures["records.out"], read * figures["records.in"])
+
+
+# A prompt, sudo or time may stand before; what follows the operands (a redirection, &&) does not belong to it.
+LINE = re.compile(r"""(?:^|[\s#$%>;&|(/`'"])dd((?: +[a-z]{2,6}=[^\s;&|<>()`'"]+)+)""")
+# characters of a command line
+LONGEST_COMMAND = 1000
+SUFFIXES = {
+    "": 1,
+    "c": 1,
+    "w": 2,
+    "b": 512,
+    "k": 1 << 10,
+    "K": 1 << 10,
+    "KiB": 1 << 10,
+    "kB": 1000,
+    "KB": 1000,
+    "m": 1 << 20,
+    "M": 1 << 20,
+    "MiB": 1 << 20,
+    "MB": 1000**2,
+    "g": 1 << 30,
+    "G": 1 << 30,
+    "GiB": 1 << 30,
+    "GB": 1000**3,
+    "T": 1 << 40,
+    "TiB": 1 << 40,
+    "TB": 1000**4,
+}
+SIZE = re.compile(r"(\d{1,15})([a-zA-Z]{0,3})")
+SIZES = {"bs": "block_size", "ibs": "ibs", "obs": "obs", "count": "count"}
+FLAGS = {"iflag": TOOL_FLAGS, "oflag": TOOL_FLAGS, "conv": CONVERSIONS}
+SOURCES = {path: name for name, path in ZERO_SOURCES.items()} | {"/dev/random": "random"}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`options` are those of the tool dd, `sizes` among them; `notes` say what it has no option for."""
+
+    text: str
+    # B, or blocks
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def find_dd_command(line: str) -> Command | None:
+    """The last dd command in a line; None when there is none."""
+    matches = list(LINE.finditer(line)) if len(line) <= LONGEST_COMMAND else []
+    if not matches:
+        return None
+    words = matches[-1][1].split()
+    operands = dict(word.split("=", 1) for word in words)
+    if not operands.keys() & {"if", "of", "bs", "obs", "ibs"}:
+        return None
+    sizes, unclear = _sizes(operands)
+    flags, unknown = _flags(operands)
+    options = {**sizes, **_direction(operands), **flags}
+    return Command("dd " + " ".join(words), sizes, options, (*unclear, *unknown))
+
+
+def parse_size(text: str) -> int | None:
+    """Bytes or blocks of "4K", "1M", "2x512"; None when unknown, or when two dds would differ."""
+    product = 1
+    for part in text.split("x"):
+        match = SIZE.fullmatch(part)
+        if match is None or match[2] not in SUFFIXES or len(text) > 40:
+            return None
+        product *= int(match[1]) * SUFFIXES[match[2]]
+    return product if 0 < product < 1 << 63 else None
+
+
+def _sizes(operands: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
+    """The sizes among our options, and notes on anything not understood."""
+    sizes: dict[str, int] = {}
+    notes: list[str] = []
+    for key, name in SIZES.items():
+        # bs wins
+        if key in operands and not (key in ("ibs", "obs") and "bs" in operands):
+            value = parse_size(operands[key])
+            if value is None:
+                notes.append(f"{key}={operands[key]} is not understood")
+            else:
+                sizes[name] = value
+    if "bs" not in operands:
+        sizes["block_size"] = 0
+    return sizes, notes
+
+
+def _flags(operands: Mapping[str, str]) -> tuple[dict[str, list[str]], list[str]]:
+    """The flags that we support, by option, and notes on the others."""
+    options: dict[str, list[str]] = {}
+    notes: list[str] = []
+    for key, allowed_flags in FLAGS.items():
+        flags = [flag for flag in operands.get(key, "").split(",") if flag]
+        if ours := [flag for flag in flags if flag in allowed_flags]:
+            options[key] = ours
+        notes += [f"{key}={flag} has no option here" for flag in flags if flag not in allowed_flags]
+    return options, notes
+
+
+def _direction(operands: Mapping[str, str]) -> dict[str, str]:
+    if operands.get("of") == "/dev/null":
+        return {"direction": "read"}
+    if operands.get("if") in SOURCES:
+        return {"direction": "write", "source": SOURCES[operands["if"]]}
+    return {}

@@ -16,8 +16,8 @@ from itertools import islice
 
 from agents.contracts import Histogram, Metric, ParseError
 from agents.outputs import fio_jobfile, fio_json, fio_terse, fio_text
-from agents.readers import _command, _fio_duplicates, _fio_options
-from agents.readers._fio_duplicates import Printed
+from agents.readers import _command, _fio
+from agents.readers._fio import Printed
 from agents.texts.parsed_result import ParsedResult
 from agents.tools import fio as tool
 
@@ -61,11 +61,9 @@ def find_results(text: str, name: str) -> list[ParsedResult]:
         for printed in islice(_texts(plain), MANY)
         if _is_separate(printed.block, covered_lines)
     ]
-    results = _fio_duplicates.once(
-        _fio_duplicates.last_totals(documents), _fio_duplicates.last_totals(others)
-    )
-    results, single = _fio_duplicates.without_jobs(results, lines)
-    results = _fio_duplicates.once(results, _fio_duplicates.with_doubts(single))
+    results = _fio.once(_fio.last_totals(documents), _fio.last_totals(others))
+    results, single = _fio.without_jobs(results, lines)
+    results = _fio.once(results, _fio.with_doubts(single))
     return sorted(results, key=lambda result: result.first)
 
 
@@ -79,7 +77,7 @@ def _is_separate(result: ParsedResult, covered_lines: list[tuple[int, int]]) -> 
 class _Read:
     """Content of a result's own text, its lines from 1."""
 
-    options: _fio_options.ReportedOptions
+    options: _fio.ReportedOptions
     metrics: Sequence[Metric] = ()
     trouble: str = ""
     histograms: Sequence[Histogram] = ()
@@ -152,12 +150,12 @@ def _parse_figures(raw: bytes) -> _Read:
     try:
         read = fio_json.parse_jobs(raw, heads)
         metrics, histograms = tool.with_histograms(read, tool.Options())
-        reported_options = _fio_options.of_document(heads)
-        if refusal := fio_jobfile.without_storage(_fio_options.engines_of_document(heads)):
+        reported_options = _fio.of_document(heads)
+        if refusal := fio_jobfile.without_storage(_fio.engines_of_document(heads)):
             return _Read(reported_options, trouble=refusal)
         return _Read(reported_options, metrics, histograms=histograms)
     except ParseError as error:
-        reported_options = _fio_options.of_broken(raw if len(raw) <= BIG else b"")
+        reported_options = _fio.of_broken(raw if len(raw) <= BIG else b"")
         return _Read(reported_options, trouble=str(error))
 
 
@@ -179,7 +177,7 @@ def _terse_blocks(text: str) -> Iterator[ParsedResult]:
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         line = text[start:end]
-        reported_options = _fio_options.ReportedOptions(
+        reported_options = _fio.ReportedOptions(
             title=fio_terse.job_name(line),
             version=fio_terse.terse_fio_version(line).removeprefix("fio-"),
         )
@@ -190,7 +188,7 @@ def _texts(text: str) -> Iterator[Printed]:
     lines, behind = _Lines(text), 0
     for start, end in _find_results(text):
         block = text[start:end]
-        reported_options = _fio_options.of_text(block)
+        reported_options = _fio.of_text(block)
         version = VERSION.search(block)
         command = _command_before(text, max(start - ABOVE, behind), start)
         behind = end
@@ -255,8 +253,8 @@ def _summary_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _parsed(block: str, reported_options: _fio_options.ReportedOptions) -> _Read:
-    if refusal := fio_jobfile.without_storage(_fio_options.engines_of_text(block)):
+def _parsed(block: str, reported_options: _fio.ReportedOptions) -> _Read:
+    if refusal := fio_jobfile.without_storage(_fio.engines_of_text(block)):
         return _Read(reported_options, trouble=refusal)
     try:
         return _Read(

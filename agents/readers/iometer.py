@@ -28,8 +28,6 @@ CPU = (
     ("cpu.user", "% User Time"),
     ("cpu.system", "% Privileged Time"),
 )
-# of a figure with six decimals
-ROUNDING = 2e-6
 # reads and writes against the whole, MB against MiB
 SAME = 0.002
 

@@ -250,7 +250,8 @@ class _Reader:
             return words, 1
         parts = [self.lines[self.at]]
         for below in self.lines[self.at + 1 : self.at + (MOST_BROKEN if broken > 1 else 2)]:
-            if not _only_figures(below.split()):
+            words_below = below.split()
+            if not words_below or any(word[0] not in "0123456789.,%" for word in words_below):
                 break
             parts.append(below)
         # At a space, or anywhere in the line; all its lines are taken, so that one of both has too many words
@@ -313,10 +314,6 @@ def _command_in_line(line: str) -> Command:
     command = _command.find_command(line, "iostat")
     plain = all(ARGUMENT.fullmatch(word) for word in command.words)
     return command if plain else _command.NONE
-
-
-def _only_figures(words: Sequence[str]) -> bool:
-    return bool(words) and all(word[0] in "0123456789.,%" for word in words)
 
 
 def _plain_row(words: Sequence[str], wide: int) -> bool:

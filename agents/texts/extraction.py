@@ -94,18 +94,6 @@ def parse_extractions(lines: Sequence[str]) -> tuple[Extraction, ...]:
     return tuple(extractions)
 
 
-def try_extractions(
-    sample: str, lines: Sequence[str], file: str = "stdout", seconds: float = 5.0
-) -> list[ExtractionOutcome]:
-    """Outcomes of all lines on `sample`, were it the program's `file`. Raises nothing; `seconds` bounds each regex."""
-    texts = {file: decode_output(sample.encode())}
-    tried: list[ExtractionOutcome] = []
-    for number, line in enumerate(lines, 1):
-        earlier = {row.name for row in tried if row.extraction != line}
-        tried += try_line(number, line, texts, seconds, earlier)
-    return tried
-
-
 def try_line(
     number: int, line: str, texts: Mapping[str, str], seconds: float, earlier: Container[str]
 ) -> list[ExtractionOutcome]:

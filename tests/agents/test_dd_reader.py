@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import options as driver_options
-from agents.readers import _dd_command
+from agents.readers import dd
 from agents.readers import dd as reader
-from agents.tools import dd
+from agents.tools.dd import Options
 from benchlab.testing.profiles import examples
 from tests.agents.test_readers import CASES
 
@@ -115,8 +115,8 @@ def test_a_cut_text_holds_no_new_figures(data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_options_are_those_of_the_tool(name: str) -> None:
     for one in reader.find_results(text(name), ""):
-        built = driver_options.build_options(dd.Options, dict(one.options))
-        assert isinstance(built, dd.Options)
+        built = driver_options.build_options(Options, dict(one.options))
+        assert isinstance(built, Options)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_the_options_are_those_of_the_tool(name: str) -> None:
     ],
 )
 def test_sizes_as_people_write_them(line: str, options: dict[str, int]) -> None:
-    found = _dd_command.find_dd_command(line)
+    found = dd.find_dd_command(line)
     assert found is not None
     assert options.items() <= found.options.items()
 
@@ -138,7 +138,7 @@ def test_sizes_as_people_write_them(line: str, options: dict[str, int]) -> None:
     "line", ["add if=1", "dd", "dd count=3", "class dd: if=3", "oflag=sync", "dd --version"]
 )
 def test_what_is_no_command(line: str) -> None:
-    assert _dd_command.find_dd_command(line) is None
+    assert dd.find_dd_command(line) is None
 
 
 @pytest.mark.one_in(2)
@@ -178,4 +178,4 @@ def test_long_texts_are_read_in_linear_time(unit: str) -> None:
     ],
 )
 def test_sizes_as_dd_reads_them(text, size):
-    assert _dd_command.parse_size(text) == size
+    assert dd.parse_size(text) == size

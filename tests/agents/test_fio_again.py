@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.contracts import Metric, Unit
-from agents.readers import _fio_duplicates
+from agents.readers import _fio
 from agents.texts.parsed_result import ParsedResult
 
 
@@ -27,8 +27,8 @@ def run(title: str = "job: randread", runtime: float = 10.0, **iops: float) -> P
     ],
 )
 def test_the_same_run_is_kept_once(other):
-    [kept] = _fio_duplicates.once([run()], [other])
-    assert kept.notes == (_fio_duplicates.TWICE,) and kept.also == ((1, 9),)
+    [kept] = _fio.once([run()], [other])
+    assert kept.notes == (_fio.OTHER_FORMAT,) and kept.also == ((1, 9),)
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_the_same_run_is_kept_once(other):
     ],
 )
 def test_another_run_is_kept_beside_it(other):
-    assert _fio_duplicates.once([run()], [other]) == [run(), other]
+    assert _fio.once([run()], [other]) == [run(), other]

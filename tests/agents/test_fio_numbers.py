@@ -47,10 +47,14 @@ def test_percentiles_from_bins_are_those_fio_prints(path: Path) -> None:
     """Within one bin; from 3.0 on the very same."""
     for part in measured(path):
         assert part.percentiles
-        bins = model.bins_by_seconds(part)
+        bins = bins_by_seconds(part)
         for rank, printed in part.percentiles.items():
-            ours = model.percentile(bins, rank)
+            ours = model.percentiles(bins, [rank])[0]
             assert ours == printed or abs(sorted(bins).index(ours) - nearest(bins, printed)) <= 1
+
+
+def bins_by_seconds(statistic: model.Latencies) -> dict[float, int]:
+    return {float(at) / statistic.bins_per_second: hits for at, hits in statistic.bins.items()}
 
 
 def nearest(bins: dict[float, int], latency: float) -> int:
@@ -62,9 +66,7 @@ def test_mean_and_deviation_agree_with_the_bins(path: Path) -> None:
     """A bin is at most 1/64 of its value wide, so the histogram must tell the same story as the mean."""
     clat = model.merge(measured(path))
     assert clat is not None and clat.bins
-    samples = [
-        latency for latency, hits in model.bins_by_seconds(clat).items() for _ in range(hits)
-    ]
+    samples = [latency for latency, hits in bins_by_seconds(clat).items() for _ in range(hits)]
     assert statistics.fmean(samples) == pytest.approx(clat.mean, rel=0.01)
     assert statistics.stdev(samples) == pytest.approx(clat.stddev, rel=0.02, abs=clat.mean / 64)
 
@@ -100,8 +102,7 @@ def test_fast_and_slow_jobs_are_weighted() -> None:
     slow = model.Latencies(100, 10.0, 0.0, 10.0, 10.0, {"10.0": 100})
     merged = model.merge([fast, slow, None])
     assert merged is not None and merged.mean == pytest.approx(1.9)
-    assert model.percentile(model.bins_by_seconds(merged), 90) == 1.0
-    assert model.percentile(model.bins_by_seconds(merged), 90.1) == 10.0
+    assert model.percentiles(bins_by_seconds(merged), [90, 90.1]) == [1.0, 10.0]
 
 
 def test_clients_of_unequal_length_make_what_fio_makes_of_them() -> None:

@@ -41,7 +41,11 @@ def test_article_000s_lvm_cache_writes_each_byte_about_twice():
 
 
 def test_each_test_of_pg_test_fsync_that_has_bytes_is_known():
-    told = {name.partition(".")[0] for rows in printed.ROWS.values() for name in rows.values()}
+    told = {
+        name.partition(".")[0]
+        for section in printed.SECTIONS.values()
+        for name in section.rows.values()
+    }
     assert PER_TEST.keys() <= told
     sized = application_rates({"open_sync.8x2.ops": 834.181}, "open_sync.8x2", alone=False)
     assert sized["write"] == 834.181 * 16384

@@ -11,10 +11,11 @@ import time
 import pytest
 
 from agents.contracts import ParseError
-from agents.texts import extraction, extraction_sandbox
+from agents.texts import extraction_sandbox
 from agents.texts.extraction import ExtractionOutcome
 from agents.tools import command
 from benchlab.campaigns import services
+from tests.agents.test_command import try_extractions
 
 # For each of half a million numbers some sixty comparisons.
 COSTLY = "x [1] = json: $[?" + "||".join(["@==2"] * 60) + "]"
@@ -96,7 +97,7 @@ def test_the_process_gets_no_secret_and_says_what_the_server_would(monkeypatch):
     lines.append("d [1] = o json: $.a")
     rows = services.try_lines(1, sample, lines, "stdout")
     assert set(calls[0]["env"]) == {"PATH", "PYTHONPATH"}
-    assert rows == extraction.try_extractions(sample, lines)
+    assert rows == try_extractions(sample, lines)
     assert all(isinstance(row, ExtractionOutcome) for row in rows)
 
 
