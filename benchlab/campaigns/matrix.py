@@ -158,10 +158,6 @@ class Cell:
         excluded = {SCHEDULER} if self.scheduler else set[str]()
         return {name: value for name, value in self.point.items() if name not in excluded}
 
-    @property
-    def layout_build(self) -> Build:
-        return Build(self.host, self.topology, self.visit)
-
 
 def visits_of_order(order: str, requested: int | None) -> int:
     """Number of builds of each layout in that order. `requested`: None for the default. Raises MatrixError."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from django import forms
@@ -38,9 +38,91 @@ class NameForm(forms.ModelForm):  # type: ignore[type-arg]
         return self.cleaned_data["on_degraded"] or OnDegraded.STOP
 
 
-class LayerForms:
-    """One layer's forms: its driver's options, and its disks by use."""
+class DisksForm(forms.Form):
+    """Form of the disks that one use of a layer takes; 0 when it has none of its own."""
 
+    role = forms.CharField(
+        max_length=32,
+        initial="ssd",
+        validators=[
+            RegexValidator(
+                rf"\A{services.ROLE.pattern}\Z",
+                "Use a short word such as ssd or hdd, in lower case.",
+            )
+        ],
+    )
+    count = forms.IntegerField(min_value=0, max_value=MAX_DEVICES)
+
+    def __init__(self, *args: Any, use: str, what: Use, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.use, self.what = use, what
+        self.fields["count"].initial = what.least
+        self.fields["role"].widget.attrs["list"] = "roles"
+        self.fields["role"].label = f"{use}: role of the disks"
+        self.fields["count"].label = f"{use}: how many"
+        self.fields["role"].help_text = what.purpose
+
+
+class DuringForm(forms.Form):
+    during = forms.BooleanField(
+        required=False,
+        label="Measure while it lasts too",
+        help_text="Each point once, until the kernel has finished; points that come too late are skipped.",
+    )
+
+
+class DriverForms:
+    """Forms of a layer or a stage: options made from its driver, and its disks by use."""
+
+    def __init__(
+        self,
+        prefix: str,
+        options: type[Any],
+        uses: Mapping[str, Use],
+        data: Mapping[str, Any] | None,
+        entry: Mapping[str, Any],
+        first_count: int | None,
+        other_count: int | None,
+    ) -> None:
+        """Counts: disks of a use, the first or another one, that `entry` has none for; None: as the driver has it."""
+        self.options = DriverForm(options, data, prefix=prefix, initial=entry.get("options"))
+        groups = {group["use"]: group for group in entry.get("devices", ())}
+        counts = [first_count] + [other_count] * len(uses)
+        self.disks = [
+            DisksForm(
+                data,
+                prefix=f"{prefix}-{use}",
+                use=use,
+                what=what,
+                initial=groups.get(use, None if count is None else {"count": count}),
+            )
+            for (use, what), count in zip(uses.items(), counts, strict=False)
+        ]
+
+    def is_valid(self) -> bool:
+        # Validate every form, even after one with errors, to show all errors at once.
+        results = [form.is_valid() for form in (self.options, *self.disks)]
+        return all(results)
+
+    def entry(self) -> dict[str, Any]:
+        groups = [
+            {"use": form.use, **form.cleaned_data}
+            for form in self.disks
+            if form.cleaned_data["count"]
+        ]
+        return {"options": self.options.options_and_sweep()[0], "devices": groups}
+
+    def typed(self) -> dict[str, Any]:
+        """Entry as typed so far, right or wrong: for drawing the form again."""
+        options = {name: self.options[name].value() for name in self.options.fields}
+        groups = [
+            {"use": form.use, "role": form["role"].value(), "count": form["count"].value()}
+            for form in self.disks
+        ]
+        return {"options": options, "devices": groups}
+
+
+class LayerForms(DriverForms):
     def __init__(
         self,
         number: int,
@@ -50,19 +132,10 @@ class LayerForms:
     ) -> None:
         self.number, self.kind = number, kind
         self.driver: Layer[Any] = registry.layer(kind)
-        prefix = f"layer{number}"
         entry = entry or {}
-        self.options = DriverForm(
-            self.driver.Options, data, prefix=prefix, initial=entry.get("options")
-        )
-        groups = {group["use"]: group for group in entry.get("devices", ())}
-        none = {"count": 0} if "devices" in entry else None
-        self.disks = [
-            DisksForm(
-                data, prefix=f"{prefix}-{use}", use=use, what=what, initial=groups.get(use, none)
-            )
-            for use, what in self.driver.USES.items()
-        ]
+        count = 0 if "devices" in entry else None
+        prefix, options, uses = f"layer{number}", self.driver.Options, self.driver.USES
+        super().__init__(prefix, options, uses, data, entry, count, count)
 
     @property
     def stands_on(self) -> str:
@@ -80,40 +153,20 @@ class LayerForms:
     @property
     def further_disks(self) -> list[DisksForm]:
         """Uses that may be left out, as they are; and that of the disks in whose place it stands on a volume."""
+        on_volume = self.driver.REQUIRES == "devices" and self.number
         return [
             form
             for form in self.disks
             if not parse_count(form["count"].value())
             and not form.errors
-            and not self._is_required(form)
+            and (on_volume or not form.what.least)
         ]
-
-    def _is_required(self, form: DisksForm) -> bool:
-        return form.what.least > 0 and not (self.driver.REQUIRES == "devices" and self.number)
-
-    def is_valid(self) -> bool:
-        return all([self.options.is_valid(), *[form.is_valid() for form in self.disks]])
 
     def entry(self) -> dict[str, Any]:
-        groups = [
-            {"use": form.use, **form.cleaned_data}
-            for form in self.disks
-            if form.cleaned_data["count"]
-        ]
-        return {
-            "kind": self.kind,
-            "options": self.options.options_and_sweep()[0],
-            "devices": groups,
-        }
+        return {"kind": self.kind, **super().entry()}
 
     def typed(self) -> dict[str, Any]:
-        """Entry as typed so far, right or wrong: for drawing the form again."""
-        options = {name: self.options[name].value() for name in self.options.fields}
-        groups = [
-            {"use": form.use, "role": form["role"].value(), "count": form["count"].value()}
-            for form in self.disks
-        ]
-        return {"kind": self.kind, "options": options, "devices": groups}
+        return {"kind": self.kind, **super().typed()}
 
 
 def from_stack(stack: Sequence[Mapping[str, Any]]) -> list[LayerForms]:
@@ -154,45 +207,12 @@ def understood_entry(layer: LayerForms) -> dict[str, Any]:
     return {"kind": layer.kind, "options": options, "devices": groups}
 
 
-class DisksForm(forms.Form):
-    """Form of the disks that one use of a layer takes; 0 when it has none of its own."""
-
-    role = forms.CharField(
-        max_length=32,
-        initial="ssd",
-        validators=[
-            RegexValidator(
-                rf"\A{services.ROLE.pattern}\Z",
-                "Use a short word such as ssd or hdd, in lower case.",
-            )
-        ],
-    )
-    count = forms.IntegerField(min_value=0, max_value=MAX_DEVICES)
-
-    def __init__(self, *args: Any, use: str, what: Use, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.use, self.what = use, what
-        self.fields["count"].initial = what.least
-        self.fields["role"].widget.attrs["list"] = "roles"
-        self.fields["role"].label = f"{use}: role of the disks"
-        self.fields["count"].label = f"{use}: how many"
-        self.fields["role"].help_text = what.purpose
-
-
-class DuringForm(forms.Form):
-    during = forms.BooleanField(
-        required=False,
-        label="Measure while it lasts too",
-        help_text="Each point once, until the kernel has finished; points that come too late are skipped.",
-    )
-
-
 class HasKind(Protocol):
     kind: str
 
 
-class StageForms:
-    """One stage's forms: options of the growth, disks by use, and `during` where it takes time."""
+class StageForms(DriverForms):
+    """Forms of a stage, with `during` where it takes time."""
 
     def __init__(
         self,
@@ -204,77 +224,47 @@ class StageForms:
         entry: Mapping[str, Any] | None = None,
     ) -> None:
         self.number, self.layer, self.driver = number, layer, driver
-        prefix = f"stage{number}"
         entry = entry or {}
-        self.options = DriverForm(driver.Grow, data, prefix=prefix, initial=entry.get("options"))
-        groups = {group["use"]: group for group in entry.get("devices", ())}
-        self.disks = [
-            DisksForm(
-                data,
-                prefix=f"{prefix}-{use}",
-                use=use,
-                what=what,
-                initial=groups.get(use, {"count": 0 if groups or nth else 1}),
-            )
-            for nth, (use, what) in enumerate(driver.USES.items())
-        ]
+        prefix, first_count = f"stage{number}", 0 if entry.get("devices") else 1
+        super().__init__(prefix, driver.Grow, driver.USES, data, entry, first_count, 0)
         self.during = DuringForm(data, prefix=prefix, initial={"during": entry.get("during")})
         if registry.implements(kind, protocols.BackgroundWork) is None:
             del self.during.fields["during"]
 
     def is_valid(self) -> bool:
-        # Validate every form, even after one with errors, to show all errors at once.
-        results = [part.is_valid() for part in (self.options, self.during, *self.disks)]
-        return all(results)
+        return all([super().is_valid(), self.during.is_valid()])
 
     def entry(self) -> dict[str, Any]:
-        groups = [
-            {"use": form.use, **form.cleaned_data}
-            for form in self.disks
-            if form.cleaned_data["count"]
-        ]
         during = self.during.cleaned_data.get("during", False)
-        options = self.options.options_and_sweep()[0]
-        return {"layer": self.layer, "options": options, "devices": groups, "during": during}
+        return {"layer": self.layer, **super().entry(), "during": during}
 
     def typed(self) -> dict[str, Any]:
-        """Entry as typed so far, right or wrong: for drawing the form again."""
-        groups = [
-            {"use": form.use, "role": form["role"].value(), "count": form["count"].value()}
-            for form in self.disks
-        ]
-        options = {name: self.options[name].value() for name in self.options.fields}
         during = bool(self.during.fields and self.during["during"].value())
-        return {"layer": self.layer, "options": options, "devices": groups, "during": during}
+        return {"layer": self.layer, **super().typed(), "during": during}
 
 
 def from_entries(
     stages: Sequence[Mapping[str, Any]], layers: Sequence[HasKind]
 ) -> list[StageForms]:
     """Forms for stored or typed stages; a stage whose layer cannot grow is left out."""
-    return [
-        StageForms(number, entry["layer"], driver, layers[entry["layer"] - 1].kind, entry=entry)
-        for number, entry in enumerate(stages)
-        if (driver := _growable_driver(entry["layer"], layers))
-    ]
+    return list(_stage_forms([(entry["layer"], entry) for entry in stages], layers))
 
 
 def stages_from_post(post: QueryDict, layers: Sequence[HasKind]) -> list[StageForms]:
     """Forms for the stages of a submitted form; a stage whose layer is missing or cannot grow is left out."""
     numbers = [parse_row_id(word) or 0 for word in post.getlist("stage_layer")]
-    return [
-        StageForms(number, layer, driver, layers[layer - 1].kind, data=post)
-        for number, layer in enumerate(numbers)
-        if (driver := _growable_driver(layer, layers))
-    ]
+    return list(_stage_forms([(layer, None) for layer in numbers], layers, post))
 
 
-def _growable_driver(layer: int, layers: Sequence[HasKind]) -> Growable[Any, Any] | None:
-    return (
-        registry.implements(layers[layer - 1].kind, protocols.Growable)
-        if 1 <= layer <= len(layers)
-        else None
-    )
+def _stage_forms(
+    stages: Sequence[tuple[int, Mapping[str, Any] | None]],
+    layers: Sequence[HasKind],
+    data: QueryDict | None = None,
+) -> Iterator[StageForms]:
+    for number, (layer, entry) in enumerate(stages):
+        kind = layers[layer - 1].kind if 1 <= layer <= len(layers) else None
+        if kind and (driver := registry.implements(kind, protocols.Growable)):
+            yield StageForms(number, layer, driver, kind, data=data, entry=entry)
 
 
 def move_stages(

@@ -135,11 +135,6 @@ def all_offers(stack: Stack, shelf: DiskSupply) -> list[GapOffers]:
     return [_gap_offers(stack, at, now, shelf) for at in range(len(stack) + 1)]
 
 
-def gap_offers(stack: Stack, at: int, shelf: DiskSupply) -> GapOffers:
-    """Offers for one gap."""
-    return _gap_offers(stack, at, inspect_stack(stack, shelf), shelf)
-
-
 def _gap_offers(stack: Stack, at: int, now: Inspection, shelf: DiskSupply) -> GapOffers:
     fitting: list[LayerOffer] = []
     reasons: dict[str, list[str]] = {}

@@ -14,7 +14,7 @@ from django.core.exceptions import ValidationError
 from agents import options as driver_options
 from agents.contracts import AgentError
 from agents.drivers import protocols, registry
-from agents.drivers.protocols import Layer
+from agents.drivers.protocols import Growable, Layer
 from agents.plans.chain import check_chain, check_stages, specs, stage_specs
 from benchlab.team.models import Team
 from benchlab.topologies.models import MAX_DEVICES, OnDegraded, Topology
@@ -83,7 +83,8 @@ def checked_stack(stack: Stack) -> list[dict[str, Any]]:
         _checked_layer(number, driver, entry)
         for number, (driver, entry) in enumerate(zip(drivers, stack, strict=True), 1)
     ]
-    _check_layers(layers)
+    with _as_validation_error():
+        check_chain(specs(layers))
     return layers
 
 
@@ -112,19 +113,7 @@ def _checked_stage(number: int, layers: Stack, entry: Mapping[str, Any]) -> dict
         raise ValidationError(
             f"{where}: {driver.LABEL} has grown when its command ends: there is no time to measure during it."
         )
-    groups = entry.get("devices", [])
-    _check_devices(where, driver, groups)
-    try:
-        built = driver_options.build_options(driver.Grow, entry.get("options", {}))
-    except AgentError as error:
-        raise ValidationError(f"{where}: {error}") from None
-    options = driver_options.dump(built)
-    return {"layer": layer, "options": options, "devices": list(groups), "during": during}
-
-
-def _check_layers(layers: Stack) -> None:
-    with _as_validation_error():
-        check_chain(specs(layers))
+    return {"layer": layer, **_checked_part(where, driver, driver.Grow, entry), "during": during}
 
 
 @contextmanager
@@ -152,16 +141,28 @@ def _checked_layer(number: int, driver: Layer[Any], entry: Mapping[str, Any]) ->
         raise ValidationError(
             f"{where} has no {', '.join(sorted(map(repr, unknown)))}: a layer is {', '.join(sorted(LAYER_KEYS))}."
         )
+    return {"kind": entry["kind"], **_checked_part(where, driver, driver.Options, entry)}
+
+
+def _checked_part(
+    where: str,
+    driver: Layer[Any] | Growable[Any, Any],
+    options: type[Any],
+    entry: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Complete options and disks of a layer or stage."""
     try:
-        built = driver_options.build_options(driver.Options, entry.get("options", {}))
+        built = driver_options.build_options(options, entry.get("options", {}))
     except AgentError as error:
         raise ValidationError(f"{where}: {error}") from None
     groups = entry.get("devices", [])
     _check_devices(where, driver, groups)
-    return {"kind": entry["kind"], "options": driver_options.dump(built), "devices": list(groups)}
+    return {"options": driver_options.dump(built), "devices": list(groups)}
 
 
-def _check_devices(where: str, driver: Layer[Any], groups: Sequence[Mapping[str, Any]]) -> None:
+def _check_devices(
+    where: str, driver: Layer[Any] | Growable[Any, Any], groups: Sequence[Mapping[str, Any]]
+) -> None:
     keys = {"use", "role", "count"}
     if not isinstance(groups, list | tuple) or any(
         not isinstance(group, Mapping) or set(group) != keys for group in groups

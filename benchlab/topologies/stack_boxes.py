@@ -38,13 +38,16 @@ def stack_boxes(stack: Sequence[Mapping[str, Any]]) -> list[Box]:
 
 
 def _box(entry: Mapping[str, Any]) -> Box:
-    disks = tuple(DiskGroup(g["role"], g["count"], g["use"]) for g in entry.get("devices", ()))
     driver = registry.all_layers().get(entry["kind"])
     # a layer that was removed from the code since; the page must still come up
     if driver is None:
-        return Box(f"{entry['kind']} (unknown layer)", (), "", disks)
+        return Box(f"{entry['kind']} (unknown layer)", (), "", _disk_groups(entry))
     options = option_words(driver.Options, entry.get("options", {}))
-    return Box(driver.LABEL, options, WORDS[driver.PROVIDES], disks)
+    return Box(driver.LABEL, options, WORDS[driver.PROVIDES], _disk_groups(entry))
+
+
+def _disk_groups(entry: Mapping[str, Any]) -> tuple[DiskGroup, ...]:
+    return tuple(DiskGroup(**group) for group in entry.get("devices", ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +68,11 @@ def growths(
 
 
 def _growth(kind: str, stage: Mapping[str, Any]) -> Growth:
-    disks = tuple(DiskGroup(g["role"], g["count"], g["use"]) for g in stage.get("devices", ()))
-    driver = (
-        registry.implements(kind, protocols.Growable) if kind in registry.all_layers() else None
-    )
+    known = kind in registry.all_layers()
+    driver = registry.implements(kind, protocols.Growable) if known else None
     options = option_words(driver.Grow, stage.get("options", {})) if driver else ()
     label = driver.LABEL if driver else f"{kind} (unknown layer)"
-    return Growth(label, stage["layer"], options, disks, bool(stage.get("during")))
+    return Growth(label, stage["layer"], options, _disk_groups(stage), bool(stage.get("during")))
 
 
 def option_words(kind: type[Any], options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

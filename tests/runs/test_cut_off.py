@@ -151,7 +151,7 @@ def test_what_a_person_made_is_not_taken_back_unasked(layout, paper, monkeypatch
     Layout.objects.filter(pk=layout.pk).update(asked=1)
     assert (step(layout, 4).outcome, layout.reason) == ("interrupted", "host_lost")
     assert str(CUT) in layout.reason_text
-    assert provision.is_waiting(layout) is False
+    assert not layout.needs_person
 
 
 def test_a_growth_that_was_cut_off_is_told_as_it_was(layout):

@@ -13,7 +13,6 @@ from benchlab.topologies import services
 from benchlab.topologies.inspection import (
     all_offers,
     driver_summary,
-    gap_offers,
     inspect_stack,
     specs_of,
 )
@@ -59,7 +58,7 @@ def pairs():
 def test_every_layer_stands_on_something_that_is_offered(kind):
     stack = [*standing(kind)]
     for at in range(len(stack)):
-        offered = {one.kind for one in gap_offers(stack[:at], at, EXAMPLE).found}
+        offered = {one.kind for one in all_offers(stack[:at], EXAMPLE)[at].found}
         assert stack[at]["kind"] in offered, stack
 
 
@@ -91,7 +90,7 @@ def test_what_is_not_finished_can_be(kind):
     now = inspect_stack(stack, EXAMPLE)
     if not now.missing:
         return
-    found = [offer for offer in gap_offers(stack, len(stack), EXAMPLE).found if not offer.then]
+    found = [offer for offer in all_offers(stack, EXAMPLE)[-1].found if not offer.then]
     assert found, f"{kind} is a dead end"
     assert inspect_stack(apply_edit(found[0].act, stack, EXAMPLE), EXAMPLE).valid
 
@@ -106,17 +105,17 @@ def test_every_layer_is_offered_or_refused_in_words():
 
 def test_between_a_volume_and_a_file_system():
     stack = built("add 0 lvm", "add 1 filesystem")
-    middle = gap_offers(stack, 1, EXAMPLE)
+    middle = all_offers(stack, EXAMPLE)[1]
     assert {"lvm_cache", "dm_crypt", "bcache", "tuning"} <= {one.kind for one in middle.found}
     said = " ".join(middle.refused)
     assert "ZFS file system, ZFS volume must have a zpool below" in said
     assert "zpool would give a zpool, but File system above it needs a volume" in said
     assert "md RAID cannot be made of it: RAID 5 needs 2 members at least, there are 1" in said
-    assert [one.kind for one in gap_offers(stack, 2, EXAMPLE).found] == ["manual", "tuning"]
+    assert [one.kind for one in all_offers(stack, EXAMPLE)[2].found] == ["manual", "tuning"]
 
 
 def test_what_leads_on_says_so():
-    bottom = {one.kind: one.then for one in gap_offers([], 0, EXAMPLE).found}
+    bottom = {one.kind: one.then for one in all_offers([], EXAMPLE)[0].found}
     assert bottom["zpool"] == bottom["partition"] == "then needs a layer on top"
     assert bottom["raw"] == bottom["lvm"] == bottom["directory"] == ""
     assert not {"filesystem", "zfs", "lvm_cache"} & set(bottom)

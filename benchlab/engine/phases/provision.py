@@ -318,10 +318,6 @@ def _disk_label(claim: Claim, serial: str) -> str:
 REFUSAL_REASONS = {Reason.COMMAND_FAILED, Reason.GUARD_REFUSED}
 
 
-def is_waiting(layout: Layout) -> bool:
-    return bool(layout.needs_person) and layout.person_said_at is None
-
-
 def request_step(layout: Layout, number: int, text: str) -> None:
     """Wait at layer `number` (1-based, bottom up); what is below it stands and was verified."""
     applied = planning.apply_steps(layout).count()
