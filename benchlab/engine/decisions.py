@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """State of one layout at the beginning of a step, and the decisions that rest on it alone: values, frozen.
 
-The function of its name in access/, or in the room of another access, carries each decision out.
+The function of its name in access.py, or in the room of another access, carries each decision out.
 """
 
 from __future__ import annotations

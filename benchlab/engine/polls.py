@@ -201,6 +201,11 @@ class StepRows:
     # of the samples that are here, where that is known
     offset: int | None = None
 
+    @property
+    def layout_and_attempt(self) -> tuple[Layout, Attempt]:
+        assert self.attempt is not None, "what is started or polled is an attempt"
+        return self.layout, self.attempt
+
 
 def layout_team(layout_id: int) -> int | None:
     """The team whose host a layout is for. Raises Layout.DoesNotExist."""

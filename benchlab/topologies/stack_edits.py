@@ -25,7 +25,7 @@ from agents.plans import stack
 from agents.plans.chain import IS_VOLUME, DiskRequest, LayerSpec, troubles
 from agents.plans.fits import Disk, example
 from agents.plans.stack import Placed
-from benchlab.topologies.host_shapes import FAST_ROLES, spare_roles
+from benchlab.topologies.host_shapes import FAST_ROLES, SpareRoles, spare_roles
 from benchlab.web.texts import parse_row_id
 
 Entry = Mapping[str, Any]
@@ -146,12 +146,12 @@ def _new_layer(kind: str, below: str, shelf: DiskSupply) -> dict[str, Any]:
     driver = registry.layer(kind)
     main = main_use(driver)
     groups = [
-        {"use": use, "role": shelf.fast_role, "count": means.least}
+        {"use": use, "role": shelf.roles.cache, "count": means.least}
         for use, means in driver.USES.items()
         if use != main and means.least
     ]
     if main and driver.REQUIRES == "own" and below != "nothing":
-        groups.insert(0, {"use": main, "role": shelf.fast_role, "count": 1})
+        groups.insert(0, {"use": main, "role": shelf.roles.cache, "count": 1})
     return {"kind": kind, "options": {}, "devices": groups}
 
 
@@ -176,7 +176,7 @@ def _with_count(
 ) -> list[dict[str, Any]]:
     if use in _driver(stack[at]).USES:
         main = use == main_use(_driver(stack[at]))
-        role = shelf.main_role if main else shelf.fast_role
+        role = shelf.roles.main if main else shelf.roles.cache
         now = _disk_group(stack[at], use) or {"use": use, "role": role}
         stack[at] = _with_group(stack[at], {**now, "count": number})
     return stack
@@ -250,7 +250,7 @@ def _bottom_group(
     if had and group_count(had) >= max(means.least, 1):
         return {**had, "use": use, "count": min(group_count(had), means.most)}
     cached = any(n != use and other.least for n, other in driver.USES.items())
-    role = had["role"] if had else shelf.slow_role if cached else shelf.main_role
+    role = had["role"] if had else shelf.roles.base if cached else shelf.roles.main
     good, available = good_count(entry["kind"]), shelf.counts.get(role, 0)
     fit = min(good, available) if available >= max(means.least, 1) else good
     return {"use": use, "role": role, "count": fit}
@@ -279,21 +279,12 @@ class DiskSupply:
         return {role: len(disks) for role, disks in self.there.items()}
 
     @property
-    def main_role(self) -> str:
-        """Role that has the most disks."""
-        return spare_roles(self.counts).main if any(self.counts.values()) else "hdd"
-
-    @property
-    def slow_role(self) -> str:
-        """Role of the disks to put behind a cache."""
-        return (
-            spare_roles(self.counts).base if any(self.counts.values()) else ""
-        ) or self.main_role
-
-    @property
-    def fast_role(self) -> str:
-        """Role of the disks for a cache or a log."""
-        return (spare_roles(self.counts).cache if any(self.counts.values()) else "") or "ssd"
+    def roles(self) -> SpareRoles:
+        """Roles of the disks to use: the most, those to put behind a cache, those for a cache or a log."""
+        if not any(self.counts.values()):
+            return SpareRoles("hdd", "hdd", "ssd")
+        spare = spare_roles(self.counts)
+        return SpareRoles(spare.main, spare.base or spare.main, spare.cache or "ssd")
 
     def take_disks(self, role: str, count: int) -> list[Disk]:
         """Take `count` disks of a role: the host's own, then more like its last one."""

@@ -10,8 +10,7 @@ from django.utils import timezone
 
 from agents.contracts import Reason
 from agents.jobs import job
-from benchlab.engine import jobs, load_state
-from benchlab.engine.access import ssh
+from benchlab.engine import access, jobs, load_state
 from benchlab.engine.checks import planning
 from benchlab.engine.decide import built
 from benchlab.engine.decisions import Decision, Poll
@@ -63,7 +62,7 @@ def told(attempt: Attempt, seconds: float, polled: job.Polled) -> Decision:
     rows.polled = polled
     found = built.decide_ready(replace(load_state.load_state(rows), polled=polled.state))
     if not isinstance(found, Poll):
-        ssh.ACTIONS[type(found)](rows, found)
+        access.ACTIONS[type(found)](rows, found)
     attempt.refresh_from_db()
     return found
 

@@ -167,4 +167,4 @@ def test_an_empty_stack_is_drawn_as_a_place_to_begin():
 def test_specs_of_a_draft_leave_out_uses_without_disks():
     stack = [{"kind": "lvm", "devices": [{"use": "data", "role": "hdd", "count": "x"}]}]
     assert specs_of(stack) == specs([{"kind": "lvm", "options": {}, "devices": []}])
-    assert isinstance(DiskSupply().main_role, str)
+    assert isinstance(DiskSupply().roles.main, str)
