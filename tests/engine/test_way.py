@@ -20,7 +20,7 @@ TO_THE_HOST, UP = 20, 3
 # On the way itself: each calls the next one, until a command is run on the host.
 ON_THE_WAY = 13
 # With the parsers of facts, of which each machine needs others, and contracts, which has `claims_of`.
-TO_THE_FIRST_STEP = 61
+TO_THE_FIRST_STEP = 53
 DESIGN = ROOT / "docs" / "design.md"
 
 
