@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from benchlab.engine import commands
 from benchlab.hosts import host_tasks, package_installs
+from benchlab.hosts.models import HostTask, PackageInstall
 from benchlab.runs.models import Layout
 from benchlab.runs.states import HOLDING, LayoutPhase
 from benchlab.workers import beats, messages
@@ -76,8 +77,8 @@ def sweep_once(*, plans: bool = True) -> list[int]:
     layout_ids = claim_due(due_layouts(), STEP_AGAIN_S)
     lost = (
         messages.send_each(commands.STEP, layout_ids)
-        or messages.send_each(host_tasks.PERFORM, host_tasks.due_tasks())
-        or messages.send_each(package_installs.ADVANCE, package_installs.due_installs())
+        or messages.send_each(host_tasks.PERFORM, HostTask.objects.claim_due())
+        or messages.send_each(package_installs.ADVANCE, PackageInstall.objects.claim_due())
     )
     if plans and not lost:
         late = claim_due(unplanned_drafts(), commands.PLAN_AGAIN_S)

@@ -25,7 +25,7 @@ from django.utils.module_loading import import_string
 from agents.contracts import AgentError
 from benchlab import log_context
 from benchlab.hosts import discovery, ssh_access
-from benchlab.hosts.models import Host, HostsError, HostTask
+from benchlab.hosts.models import RESEND_AFTER, Host, HostsError, HostTask
 from benchlab.web import request_slots
 from benchlab.web.texts import parse_row_id
 from benchlab.workers import beats, messages
@@ -39,14 +39,10 @@ Result = dict[str, Any]
 # seat to other teams.
 MAX_AT_ONCE = 4
 MAX_AT_ONCE_OF_TEAM = 3
-# a message that was not taken by then is sent again
-RESEND_AFTER = timedelta(seconds=10)
 # A task that no worker began by then is given up.
 STALE_AFTER = timedelta(minutes=15)
 # a worker that dies of a task takes only so many others along
 MAX_TRIES = 3
-# messages per sweep
-MAX_PER_SWEEP = 50
 # Time for which a page shows how a task ended.
 SHOWN_FOR = timedelta(minutes=5)
 # it sweeps every second
@@ -118,18 +114,6 @@ def request_task(
 def _notify_worker(*pks: int) -> None:
     """Notify a worker, once the transaction is committed."""
     messages.after_commit(PERFORM, pks)
-
-
-def due_tasks() -> list[int]:
-    """Tasks that no worker took, or that died with theirs; they are due again after RESEND_AFTER. For the sweeper."""
-    now = timezone.now()
-    with transaction.atomic():
-        rows = HostTask.objects.filter(ended_at=None, due_at__lte=now).order_by("pk")
-        pks = [
-            row.pk for row in rows.select_for_update(skip_locked=True).only("pk")[:MAX_PER_SWEEP]
-        ]
-        HostTask.objects.filter(pk__in=pks).update(due_at=now + RESEND_AFTER)
-    return pks
 
 
 def perform_task(pk: int) -> None:

@@ -3,15 +3,23 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import TypeVar
 
 from django.conf import settings
 from django.core.validators import MinValueValidator
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Q
+from django.utils import timezone
 
 from agents.contracts import Reason
 from benchlab.team.models import OwnedQuerySet, Team
+
+M = TypeVar("M", bound=models.Model)
+# a message that was not taken by then is sent again
+RESEND_AFTER = timedelta(seconds=10)
+# messages per sweep
+MAX_PER_SWEEP = 50
 
 
 def reasons() -> list[tuple[str, str]]:
@@ -127,6 +135,20 @@ class FactSnapshot(models.Model):
         return self.seen_at or self.taken_at
 
 
+class DueQuerySet(OwnedQuerySet[M]):
+    """Rows that a worker works on until they have ended. Messages say that there are some; the sweeper repeats them."""
+
+    def claim_due(self) -> list[int]:
+        """Open rows that no worker took, or that died with theirs; they are due again after RESEND_AFTER."""
+        now = timezone.now()
+        with transaction.atomic():
+            due = self.filter(Q(due_at=None) | Q(due_at__lte=now), ended_at=None).order_by("pk")
+            free = due.select_for_update(skip_locked=True).only("pk")
+            pks = [row.pk for row in free[:MAX_PER_SWEEP]]
+            self.filter(pk__in=pks).update(due_at=now + RESEND_AFTER)
+        return pks
+
+
 class PackageInstall(models.Model):
     """Packages that a person had installed: the command, and what became of it."""
 
@@ -144,7 +166,7 @@ class PackageInstall(models.Model):
     silence = models.TextField(blank=True)
 
     TEAM_PATH = "host__team"
-    objects = OwnedQuerySet["PackageInstall"].as_manager()
+    objects = DueQuerySet["PackageInstall"].as_manager()
 
     class Meta:
         ordering = ["-pk"]
@@ -183,7 +205,7 @@ class HostTask(models.Model):
     result = models.JSONField(null=True, blank=True)
 
     TEAM_PATH = "host__team"
-    objects = OwnedQuerySet["HostTask"].as_manager()
+    objects = DueQuerySet["HostTask"].as_manager()
 
     class Meta:
         ordering = ["-pk"]

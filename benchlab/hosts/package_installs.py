@@ -13,7 +13,6 @@ from datetime import timedelta
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from agents.contracts import RETRYABLE, AgentError, Job, Need, Shell
@@ -22,7 +21,7 @@ from agents.jobs import job
 from agents.jobs.spool import Spool
 from agents.plaintext import CONTROL
 from benchlab.hosts import discovery, ssh_access
-from benchlab.hosts.models import Host, HostsError, PackageInstall
+from benchlab.hosts.models import RESEND_AFTER, Host, HostsError, PackageInstall
 from benchlab.workers import messages
 from benchlab.workers.lease import Lock, lease
 
@@ -34,8 +33,6 @@ OUTPUT_MAX_CHARS = 64 * 1024
 START_LIMIT = timedelta(minutes=2)
 # An install that no worker began by then is given up.
 STALE_AFTER = timedelta(minutes=15)
-# a message that was not taken by then is sent again
-RESEND_AFTER = timedelta(seconds=10)
 # from one look to the next
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 2.0, 60.0
 
@@ -89,16 +86,6 @@ def start_install(
     row = _create_row(host, argv, who)
     messages.after_commit(ADVANCE, [row.pk])
     return row
-
-
-def due_installs() -> list[int]:
-    """Open installs that are to be checked now; they are due again after RESEND_AFTER. For the sweeper."""
-    now = timezone.now()
-    with transaction.atomic():
-        rows = PackageInstall.objects.filter(Q(due_at=None) | Q(due_at__lte=now), ended_at=None)
-        pks = [row.pk for row in rows.select_for_update(skip_locked=True).only("pk")]
-        PackageInstall.objects.filter(pk__in=pks).update(due_at=now + RESEND_AFTER)
-    return pks
 
 
 def install_team(pk: int) -> int | None:

@@ -18,7 +18,7 @@ from benchlab.audit import heads
 from benchlab.audit.models import Head
 from benchlab.engine import sweeper
 from benchlab.engine.checks import planning
-from benchlab.hosts import discovery, host_tasks
+from benchlab.hosts import discovery
 from benchlab.hosts.models import Device, Host, HostTask
 from benchlab.runs.models import Layout
 from benchlab.workers import messages
@@ -237,5 +237,5 @@ def test_what_waits_for_hosts_is_swept_by_two(host, monkeypatch, size):
             host=host, kind="read_facts", options={"n": number}, due_at=timezone.now()
         )
     with counting(monkeypatch) as counted:
-        assert len(host_tasks.due_tasks()) == size
+        assert len(HostTask.objects.claim_due()) == size
     assert len(counted.said) == 2, "\n".join(counted.said)

@@ -11,8 +11,7 @@ from django.utils import timezone
 
 from benchlab.celery import app
 from benchlab.engine import commands, sweeper
-from benchlab.hosts import host_tasks, package_installs
-from benchlab.hosts.models import Host
+from benchlab.hosts.models import DueQuerySet, Host
 from benchlab.imports import drafts, tasks
 from benchlab.runs.models import Layout
 from benchlab.workers import messages
@@ -91,8 +90,7 @@ def test_a_sweep_asks_once_and_leaves_the_rest_due(make_layout, team, host, aske
         )
         make_layout(phase="ready", position=number, on=other)
     draft = make_layout(phase="draft", position=9, next_step_at=timezone.now())
-    for module, due in ((host_tasks, "due_tasks"), (package_installs, "due_installs")):
-        monkeypatch.setattr(module, due, lambda: pytest.fail("claimed, and not sent"))
+    monkeypatch.setattr(DueQuerySet, "claim_due", lambda self: pytest.fail("claimed, and not sent"))
     sweeper.sweep_once()
     assert len(asked) == 1
     draft.refresh_from_db()

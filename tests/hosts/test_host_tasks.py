@@ -304,7 +304,9 @@ def test_an_install_on_a_silent_host_is_looked_at_seldom(host, monkeypatch, sent
         raise AgentError("lab1: no answer", Reason.TIMED_OUT)
 
     monkeypatch.setattr(ssh_access, "connect_to_host", slow)
-    assert package_installs.due_installs() == [row.pk] and package_installs.due_installs() == []
+    assert (
+        PackageInstall.objects.claim_due() == [row.pk] and PackageInstall.objects.claim_due() == []
+    )
     package_installs.advance_step(row.pk)
     row.refresh_from_db()
     assert row.silence == "lab1: no answer" and row.ended_at is None
