@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from django.db.models import Q
@@ -46,31 +47,27 @@ def line_choices(
         "picks": bool(text) or len(campaigns) > lists.MAX_UNSEARCHED_CHOICES,
         "campaigns": [row for row in campaigns if row.source != Campaign.Source.LIBRARY],
         "library": library,
-        "topologies": _sorted_choices((group.topology, group.topology_name) for group in every),
-        "hosts": _sorted_choices((group.host, group.host_name) for group in every),
-        "workloads": _sorted_choices((group.workload, group.workload_name) for group in every),
+        "topologies": _choices(every, "topology"),
+        "hosts": _choices(every, "host"),
+        "workloads": _choices(every, "workload"),
         "stages": _stage_choices(every, line_filter),
     }
 
 
-def _sorted_choices(pairs: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
-    return sorted(set(pairs), key=lambda pair: pair[1])
+def _choices(every: Sequence[Group], part: str) -> list[tuple[int, str]]:
+    pairs = {(getattr(group, part), getattr(group, f"{part}_name")) for group in every}
+    return sorted(pairs, key=itemgetter(1))
 
 
 def _stage_choices(
     every: Sequence[Group], line_filter: request_params.Filter
 ) -> list[tuple[str, str, bool]]:
     """Return (value, words, whether ticked) of the measured moments, in the order of time."""
-    codes = sorted(
-        {group.stage for group in every}, key=lambda code: moments.parse_moment(code).time_order
-    )
+    stages = {group.stage for group in every}
+    codes = sorted(stages, key=lambda code: moments.parse_moment(code).time_order)
+    words = {code: moments.describe_moment(code, codes) or "as built" for code in codes}
     return [
-        (
-            code or request_params.BUILT,
-            moments.describe_moment(code, codes) or "as built",
-            code in line_filter.stages,
-        )
-        for code in codes
+        (code or request_params.BUILT, words[code], code in line_filter.stages) for code in codes
     ]
 
 

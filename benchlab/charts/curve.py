@@ -49,6 +49,8 @@ class StyledLine:
     group: Group
     label: str
     style: Style
+    # its label, and a number where another line has the same
+    id: str
 
     def samples(self, name: str) -> list[tuple[Sample, float]]:
         """Its runs that measured the metric, with its value."""
@@ -60,7 +62,12 @@ Values = list[tuple[Sample, float]]
 
 
 def styled_lines(groups: Sequence[Group]) -> list[StyledLine]:
-    return list(map(StyledLine, groups, line_labels(groups), line_styles(groups)))
+    labels = line_labels(groups)
+    ids = [
+        f"{label} {number}" if labels.count(label) > 1 else label
+        for number, label in enumerate(labels)
+    ]
+    return list(map(StyledLine, groups, labels, line_styles(groups), ids))
 
 
 def build_curve_figure(title: str, groups: Sequence[Group], choice: Choice) -> Figure:
@@ -68,17 +75,17 @@ def build_curve_figure(title: str, groups: Sequence[Group], choice: Choice) -> F
     lines = styled_lines([group for group in groups if group.swept])
     word, unit = choice.quantity(groups)
     what = operation_words(choice)
-    rates = {line.label: _depth_values(line.samples(_rate_name(choice))) for line in lines}
+    rates = {line.id: _depth_values(line.samples(_rate_name(choice))) for line in lines}
     if not any(rates.values()):
         return figure.empty_figure(title, f"No {word}{what} measured over outstanding I/Os yet.")
     kind = choice.latency_kind(line.group for line in lines)
-    measured = {line.label: _line_statistics(line, choice, kind) for line in lines}
+    measured = {line.id: _line_statistics(line, choice, kind) for line in lines}
     statistics = choice.drawn_statistics(len(lines), set().union(*measured.values()))
     data = [
         trace
         for line in lines
         for trace in _quantity_traces(
-            line, rates[line.label], (word, unit), axes_of(1), line.style.dash
+            line, rates[line.id], (word, unit), axes_of(1), line.style.dash
         )
     ]
     data += [
@@ -89,13 +96,13 @@ def build_curve_figure(title: str, groups: Sequence[Group], choice: Choice) -> F
     ]
     notes: dict[str, str] = {}
     if choice.metric == "iops":
-        notes = {line.label: _knee_note(line, choice) for line in lines}
+        notes = {line.id: _knee_note(line, choice) for line in lines}
     names = figure.end_names(_medians(data, "y"), axes_of(1), (True, False), notes)
     if len(statistics) == 1:
         names += figure.end_names(_medians(data, "y2"), LATENCY_AXES, (True, True))
-    marks = [mark for line in lines for mark in _marks(line, rates[line.label], choice)]
+    marks = [mark for line in lines for mark in _marks(line, rates[line.id], choice)]
     latency = LATENCY_KINDS[kind] if statistics else ""
-    without = [line.label for line in lines if latency and not measured[line.label]]
+    without = [line.label for line in lines if latency and not measured[line.id]]
     note = f" No {latency.lower()} was told of: {', '.join(without)}." if without else ""
     both = f"{word} and {latency.lower()}" if latency else word
     return figure.build_figure(
@@ -216,7 +223,7 @@ def _quantity_traces(
         return []
     word, unit = quantity
     points = curve((sample.outstanding or 0, value) for sample, value in values)
-    common = {"legendgroup": line.label, **axes}
+    common = {"legendgroup": line.id, **axes}
     ranges = [(d, p.low, p.high) for d, p in points.items() if p.low is not None]
     bands = []
     if ranges:
@@ -249,7 +256,7 @@ def _quantity_traces(
     hovers = [_median_hover(line, d, p, word, unit, nearest[d]) for d, p in points.items()]
     medians = list(points), [point.median for point in points.values()]
     drawn = replace(line.style, dash=dash)
-    median = figure.line_trace(line.label, drawn, medians, nearest.values(), hovers, **axes)
+    median = figure.line_trace(line.label, drawn, medians, nearest.values(), hovers, **common)
     return [*bands, repeats, median]
 
 

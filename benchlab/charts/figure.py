@@ -119,14 +119,15 @@ def axes_of(number: int) -> Trace:
 
 
 def one_entry_each(traces: Iterable[Trace]) -> list[Trace]:
-    """The traces, of which the first with a name and a point is the name's entry in the legend."""
-    names: set[str] = set()
+    """The traces, of which the first of a group with a name and a point is the group's entry in the legend."""
+    entries: set[tuple[str, str]] = set()
     data = []
     for trace in traces:
         name = trace.get("name", "")
+        group = name, trace.get("legendgroup", "")
         entry = trace.get("showlegend", True) and bool(name and len(trace["x"]))
-        data.append(trace | {"showlegend": entry and name not in names})
-        names |= {name} if entry else set()
+        data.append(trace | {"showlegend": entry and group not in entries})
+        entries |= {group} if entry else set()
     return data
 
 
@@ -194,7 +195,7 @@ def end_names(
     """
     notes = notes or {}
     named = len(lines) > 1
-    lines = [line for line in lines if named or notes.get(line["name"])]
+    lines = [line for line in lines if named or notes.get(line["legendgroup"])]
     if not 0 < len(lines) <= MAX_NAMED_LINES:
         return []
     x, y = (
@@ -212,7 +213,7 @@ def end_names(
     return [
         {
             "name": f"{END_PREFIX}{line['legendgroup']}",
-            "text": _end_text(line["name"] if named else "", notes.get(line["name"], "")),
+            "text": _end_text(line["name"] if named else "", notes.get(line["legendgroup"], "")),
             "x": x[at][-1],
             "y": places[at],
             "xref": axes["xaxis"],

@@ -98,6 +98,7 @@ def _depth_line(line: StyledLine, points: Sequence[DepthPoint], word: str, *, to
     places = [point.iops for point in points], [point.latency for point in points]
     runs = [point.run for point in points]
     return figure.line_trace(line.label, line.style, places, runs, hovers) | {
+        "legendgroup": line.id,
         "mode": "lines+markers+text",
         "text": [f"\u00a0{point.depth}" for point in points],
         "textposition": "middle right",

@@ -63,40 +63,35 @@ def band_traces(
     edges = [round_significant(values * scale) for values in (low, high)]
     suffix = f"of {crowd.label}"
     plain = {"type": "scatter", "mode": "lines", "legendgroup": crowd.label, **common}
-    edge = {**plain, "x": x, "showlegend": False, "line": {"color": look.faded(0.55), "width": 0.8}}
-    return [
-        {
-            **plain,
-            **_band_outline(x, *edges),
-            "name": f"{crowd.label}: smallest to largest",
-            "fill": "toself",
-            "fillcolor": look.faded(0.18),
-            "line": {"width": 0},
-            "hoverinfo": "skip",
-        },
-        {
-            **edge,
-            "name": f"largest {suffix}",
-            "y": edges[1],
-            "text": _disks_at_edge(rows, places, high, rows.buckets.high),
-            "hovertemplate": f"{hover} largest, %{{text}}<extra></extra>",
-        },
-        {
-            **plain,
-            "name": f"{crowd.label}: median",
+
+    def edge(word: str, at: int, values: Floats, bounds: Floats) -> dict[str, Any]:
+        return plain | {
+            "name": f"{word} {suffix}",
             "x": x,
-            "y": round_significant(median * scale),
-            "line": {"color": look.colour, "dash": look.dash, "width": 1.6},
-            "hovertemplate": f"{hover} median {suffix}<extra></extra>",
-        },
-        {
-            **edge,
-            "name": f"smallest {suffix}",
-            "y": edges[0],
-            "text": _disks_at_edge(rows, places, low, rows.buckets.low),
-            "hovertemplate": f"{hover} smallest, %{{text}}<extra></extra>",
-        },
-    ]
+            "y": edges[at],
+            "showlegend": False,
+            "line": {"color": look.faded(0.55), "width": 0.8},
+            "text": _disks_at_edge(rows, places, values, bounds),
+            "hovertemplate": f"{hover} {word}, %{{text}}<extra></extra>",
+        }
+
+    outline = plain | {
+        **_band_outline(x, *edges),
+        "name": f"{crowd.label}: smallest to largest",
+        "fill": "toself",
+        "fillcolor": look.faded(0.18),
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+    }
+    middle = plain | {
+        "name": f"{crowd.label}: median",
+        "x": x,
+        "y": round_significant(median * scale),
+        "line": {"color": look.colour, "dash": look.dash, "width": 1.6},
+        "hovertemplate": f"{hover} median {suffix}<extra></extra>",
+    }
+    largest = edge("largest", 1, high, rows.buckets.high)
+    return [outline, largest, middle, edge("smallest", 0, low, rows.buckets.low)]
 
 
 def _disks_at_edge(rows: MetricRows, places: list[int], edge: Any, values: Any) -> list[str]:
@@ -281,41 +276,37 @@ def window_bands(
         window.end - window.start > whole * LETTER_WIDTH * len(window.name) for window in windows
     )
     numbers = range(1, panels + 1)
-    named_shapes = [
-        _window_shape(window, number, standing=not lying)
-        for window in windows
-        for number in numbers
-    ]
+    shapes = []
+    for window in windows:
+        label = (
+            {"text": window.name, "textposition": "top left"}
+            if lying
+            else _vertical_label(window.name)
+        )
+        fill = TRANSPARENT if window.measured else UNMEASURED_FILL
+        shape = {
+            "layer": "below",
+            "y0": 0,
+            "fillcolor": fill,
+            "label": {"font": {"size": 9}, **label},
+        }
+        shapes += [_rectangle(window, number) | shape for number in numbers]
     measured = [window for window in windows if window.measured]
-    return named_shapes + [
-        _rectangle(window, number, 1 - BAR_HEIGHT, MEASURED_FILLS[index % 2]) | {"layer": "above"}
-        for index, window in enumerate(measured)
-        for number in numbers
-    ]
+    for index, window in enumerate(measured):
+        bar = {"layer": "above", "y0": 1 - BAR_HEIGHT, "fillcolor": MEASURED_FILLS[index % 2]}
+        shapes += [_rectangle(window, number) | bar for number in numbers]
+    return shapes
 
 
-def _window_shape(window: Window, number: int, *, standing: bool) -> dict[str, Any]:
-    label = (
-        _vertical_label(window.name)
-        if standing
-        else {"text": window.name, "textposition": "top left"}
-    )
-    shape = _rectangle(window, number, 0, TRANSPARENT if window.measured else UNMEASURED_FILL)
-    return shape | {"label": {"font": {"size": 9}, **label}}
-
-
-def _rectangle(window: Window, number: int, bottom: float, colour: str) -> dict[str, Any]:
+def _rectangle(window: Window, number: int) -> dict[str, Any]:
     return {
         "type": "rect",
-        "layer": "below",
         "xref": axis_name("x", number),
         "yref": f"{axis_name('y', number)} domain",
         "x0": window.start,
         "x1": window.end,
-        "y0": bottom,
         "y1": 1,
         "line": {"width": 0},
-        "fillcolor": colour,
     }
 
 

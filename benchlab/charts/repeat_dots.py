@@ -130,6 +130,7 @@ def _bar_trace(line: StyledLine, x: list[float], y: list[str], alpha: float) -> 
         "type": "bar",
         "orientation": "h",
         "name": line.label,
+        "legendgroup": line.id,
         "x": x,
         "y": y,
         "marker": {

@@ -35,15 +35,23 @@ class Filter:
     # codes of moments
     stages: frozenset[str] = frozenset()
 
+    @property
+    def allowed(self) -> dict[str, frozenset[int] | frozenset[str]]:
+        """The values of each parameter that narrows lines down, in the order of an address."""
+        return {
+            "topology": self.topologies,
+            "host": self.hosts,
+            "workload": self.workloads,
+            "stage": self.stages,
+        }
+
     def select(self, groups: Sequence[Group]) -> list[Group]:
+        allowed = {name: values for name, values in self.allowed.items() if values}
         return [
             group
             for group in groups
-            if (not self.topologies or group.topology in self.topologies)
-            and (not self.hosts or group.host in self.hosts)
-            and (not self.workloads or group.workload in self.workloads)
-            and (self.moment is None or group.stage == self.moment)
-            and (not self.stages or group.stage in self.stages)
+            if (self.moment is None or group.stage == self.moment)
+            and all(getattr(group, name) in values for name, values in allowed.items())
         ]
 
     def select_styled(self, groups: Sequence[Group]) -> list[Group]:
@@ -58,17 +66,16 @@ class Filter:
 
     def query(self) -> str:
         """Return the filter as a query string, for the URLs of figure and CSV; each chart adds its own workload."""
-        pairs: list[tuple[str, int | str]] = [("campaign", pk) for pk in self.campaigns]
-        pairs += [("topology", pk) for pk in sorted(self.topologies)]
-        pairs += [("host", pk) for pk in sorted(self.hosts)]
-        pairs += [("stage", code or BUILT) for code in sorted(self.stages)]
-        if self.moment is not None:
-            pairs.append(("moment", self.moment or BUILT))
-        return urlencode(pairs)
+        values: dict[str, list[object]] = {"campaign": [*self.campaigns]}
+        for name, allowed in self.allowed.items():
+            if name != "workload":
+                values[name] = [value or BUILT for value in sorted(allowed)]
+        values["moment"] = [] if self.moment is None else [self.moment or BUILT]
+        return urlencode(values, doseq=True)
 
     def full_query(self) -> str:
         """Query string with the workloads, for a page of all of these lines."""
-        workloads = urlencode([("workload", pk) for pk in sorted(self.workloads)])
+        workloads = urlencode({"workload": sorted(self.workloads)}, doseq=True)
         return "&".join(filter(None, [self.query(), workloads]))
 
 
@@ -146,33 +153,26 @@ def line_filter(query: QueryDict) -> Filter:
     )
 
 
-def seconds_parameter(query: QueryDict, name: str) -> float:
+def seconds_parameter(query: QueryDict, name: str, default: float = 0.0) -> float:
     try:
-        return float(query.get(name) or 0)
+        seconds = float(query.get(name) or default)
     except ValueError:
-        raise _seconds_error(query, name) from None
+        seconds = math.nan
+    if math.isnan(seconds):
+        raise _seconds_error(query, name)
+    return seconds
 
 
 def requested_span(query: QueryDict) -> Span:
     """?from= and ?to= in seconds since the first sample, ?width= of a panel in pixels."""
-    start, end = (
-        _span_edge(query, name, edge)
-        for name, edge in (("from", WHOLE_SPAN.start), ("to", WHOLE_SPAN.end))
-    )
+    start = seconds_parameter(query, "from", WHOLE_SPAN.start)
+    end = seconds_parameter(query, "to", WHOLE_SPAN.end)
     if start >= end:
         begin = query.get("from") or "the first sample"
         raise BadRequest(f"from: {begin} is not before to: {query.get('to') or 'the last sample'}")
     wide = id_parameter(query, "width")
-    return Span(
-        start, end, WHOLE_SPAN.pixels if wide is None else min(max(wide, MIN_PIXELS), MAX_PIXELS)
-    )
-
-
-def _span_edge(query: QueryDict, name: str, default: float) -> float:
-    edge = seconds_parameter(query, name) if query.get(name) else default
-    if math.isnan(edge):
-        raise _seconds_error(query, name)
-    return edge
+    pixels = WHOLE_SPAN.pixels if wide is None else min(max(wide, MIN_PIXELS), MAX_PIXELS)
+    return Span(start, end, pixels)
 
 
 def finite_seconds(query: QueryDict, name: str) -> float:
@@ -192,9 +192,8 @@ def id_parameter(query: QueryDict, name: str) -> int | None:
     return ids[-1] if ids else None
 
 
-def _allowed_value(query: QueryDict, name: str, allowed: Iterable[str], default: str = "") -> str:
-    value = query.get(name, default)
-    words = list(allowed)
+def _allowed_value(query: QueryDict, name: str, allowed: Iterable[str]) -> str:
+    value, words = query.get(name, ""), list(allowed)
     if value not in words:
         raise BadRequest(f"{name}: {value!r} is none of {', '.join(filter(None, words))}")
     return value
@@ -203,8 +202,7 @@ def _allowed_value(query: QueryDict, name: str, allowed: Iterable[str], default:
 def id_parameters(query: QueryDict, name: str) -> list[int]:
     """Every id that is there by this name; a wrong one is a 400."""
     words = query.getlist(name)
-    if wrong := [
-        word for word in words if not (word.isascii() and word.isdigit() and len(word) < 19)
-    ]:
-        raise BadRequest(f"{name}: {wrong[0]!r} is no id")
+    for word in words:
+        if not (word.isascii() and word.isdigit() and len(word) < 19):
+            raise BadRequest(f"{name}: {word!r} is no id")
     return [int(word) for word in words]

@@ -296,6 +296,15 @@ def test_names_of_lines_that_end_close_together_keep_apart():
     assert [b - a for a, b in pairwise(places)] == pytest.approx([gap, gap])
 
 
+def test_lines_of_one_name_are_drawn_each_with_its_own_numbers():
+    """Two topologies may have one name."""
+    one, two = (replace(line, topology_name="T") for line in lines(2))
+    figure = curve.build_curve_figure("C", [one, two], Choice())
+    medians = [t for t in figure["data"] if t["yaxis"] == "y" and t["mode"] == "lines+markers"]
+    assert [t["y"][0] for t in medians] == [ARTICLE[1], ARTICLE[1] * 1.25]
+    assert [(t["name"], t["showlegend"]) for t in medians] == [("T", True), ("T", True)]
+
+
 def test_a_panel_with_several_lines_of_one_has_no_names():
     figure = curve.build_curve_figure("C", lines(2), Choice(kind="clat"))
     assert {one["yref"] for one in figure["layout"]["annotations"]} == {"y"}
