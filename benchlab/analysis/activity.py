@@ -13,8 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from benchlab.analysis.devices.amplification import application_rates
-from benchlab.analysis.devices.balance import Balance, balance_samples
+from benchlab.analysis.devices import Balance, application_rates, balance_samples
 from benchlab.analysis.evidence import IDLE, NEAR, Run, Track, Window
 
 Array = NDArray[np.float64]

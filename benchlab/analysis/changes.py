@@ -2,8 +2,9 @@
 """Steps in the history of one set-up, and a new run against its past (docs/analysis.md, section 5). Pure numpy.
 
 A lone outlier is replaced first (Hampel). Then binary segmentation: the split with the largest two-sample t is a change
-where that t passes what one series without a change in 500 reaches by its best split (critical_values.json), and each
-part is looked at likewise. Steps below 3 % are dropped. All is done on logarithms of values above 0.
+where that t passes what one series without a change in 500 reaches by its best split (critical_values.json, which
+`make_critical_values` computes with the same t), and each part is looked at likewise. Steps below 3 % are dropped. All
+is done on logarithms of values above 0.
 
 Looking again after each run multiplies false alarms, so a change is only *confirmed* when ENOUGH_AFTER runs have
 followed it, the look before found it, too, and so do both looks at the medians of builds: the runs of one build of a
@@ -27,7 +28,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from benchlab.analysis.curves import median_of
-from benchlab.analysis.splits import LEAST, largest_t
 
 Array = NDArray[np.float64]
 
@@ -123,7 +123,7 @@ def _change_points(logs: Array) -> list[int]:
 
 
 def _segment(logs: Array, offset: int) -> list[int]:
-    if len(logs) < 2 * LEAST:
+    if len(logs) < 2 * LEAST_SIDE:
         return []
     (at,), (t,) = largest_t(logs[None, :])
     if t <= critical_t(len(logs)):
@@ -183,3 +183,27 @@ def robust_z(past: Array, new: float) -> tuple[float, float | None]:
     median = float(np.median(past))
     noise = max(FLOOR, 1.4826 * float(np.median(np.abs(past - median))))
     return abs(new - median) / noise, limit
+
+
+# runs on each side of a split
+LEAST_SIDE = 3
+
+
+def largest_t(series: Array) -> tuple[NDArray[np.int64], Array]:
+    """Best split of each row (at least 2 x LEAST_SIDE values): (start of the second part, t with pooled sd).
+
+    If the parts of a row have no spread, t is infinite where they differ and 0 where they do not.
+    """
+    n = series.shape[1]
+    before = np.arange(LEAST_SIDE, n - LEAST_SIDE + 1)
+    centred = series - series.mean(axis=1, keepdims=True)
+    sums = np.cumsum(centred, axis=1)[:, before - 1]
+    total = (centred**2).sum(axis=1, keepdims=True)
+    # Centred, the second part's sum is minus the first's.
+    between = sums**2 * (1 / before + 1 / (n - before))
+    within = np.maximum(total - between, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squared = np.where(between > 1e-12 * total, between / within * (n - 2), 0.0)
+    best = squared.argmax(axis=1)
+    rows = np.arange(len(series))
+    return before[best], np.sqrt(squared[rows, best])

@@ -19,8 +19,14 @@ from math import exp, prod, sqrt
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from benchlab.analysis.differences import FALSE_DISCOVERIES, LEAST, TWO_SIDED, discoveries
-from benchlab.analysis.fits import LEAST_NOISE, Array
+from benchlab.analysis.differences import (
+    FALSE_DISCOVERIES,
+    LEAST,
+    LEAST_NOISE,
+    TWO_SIDED,
+    Array,
+    discoveries,
+)
 from benchlab.analysis.repeats import robust_means
 
 # repeats that robust means need

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The knee of a response curve with its uncertainty: a posterior over a library of shapes (docs/analysis.md, 2).
+"""Knee, fall and cap of a response curve: a posterior over a library of shapes (docs/analysis.md, 2).
 
 The knee is the smallest measured depth from which every further doubling gains less than 5 % on the curve without its
 noise. Asked of noisy points that question is answered by luck, so each of some ten thousand noise-free curves says
@@ -10,6 +10,15 @@ which 98 % and more are right within one step. One repeat, held to more certaint
 and 77 % at 3 and 10 %, of which 99.5 and 96.8 % are right; but it sees a knee in 4 to 10 % of curves without one, and
 it cannot tell one bad run. A curve that gains 6 to 10 % a doubling for ever is none of the library's: it gets a knee.
 So what fewer than three repeats say is said in words, and drawn nowhere.
+
+A fall is claimed by the same posterior. Of 900 simulated curves that do not fall it is said of 0.1 % at a noise of 3 %,
+and of 0.4 to 0.7 % at 10 %; of falls of 20 % and more some 60 % are found. Most missed ones have only their last depth
+to show for it, which may as well be a bad point. With fewer than three repeats: not claimed. A cap is claimed of 0.4 %
+(three repeats) and of 0 to 1 % (one) of curves that still gain 5 % a doubling there.
+
+The shapes: with u = ln depth - ln k, ln IOPS = -(b/p) ln(1 + exp(-p u)) + c max(0, log2(depth / k)), and b min(0, u)
+for its first part where p is infinite. k is the corner, b the slope below it, p its softness, c what each doubling
+beyond brings or costs. They are made once for each set of depths.
 """
 
 from __future__ import annotations
@@ -17,11 +26,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import inf, lgamma, log, log2, pi
 
 import numpy as np
+from numpy.typing import NDArray
 
-from benchlab.analysis.curves import ENOUGH_REPEATS
-from benchlab.analysis.shape_library import NONE, library, posterior
+from benchlab.analysis.curves import ENOUGH_REPEATS, median_of
+from benchlab.analysis.repeats import Cells, robust_means
 
 __all__ = ["NONE", "Knee", "chances_of", "knee", "usable"]
 
@@ -80,7 +91,7 @@ def knee(cells: Mapping[int, Sequence[float]]) -> Knee | None:
 def _knee(depths: tuple[int, ...], cells: tuple[tuple[float, ...], ...]) -> Knee:
     repeats = min(map(len, cells))
     sure = SURE if repeats >= ENOUGH_REPEATS else SURE_OF_FEW
-    knee = replace(_answer(depths, chances_of(depths, cells), sure), repeats=repeats)
+    knee = replace(_knee_of_chances(depths, chances_of(depths, cells), sure), repeats=repeats)
     if knee.at is None:
         return knee
     # Repeats at the knee as low as those at the first depth hide the rise up to it.
@@ -94,7 +105,7 @@ def chances_of(depths: tuple[int, ...], cells: Sequence[Sequence[float]]) -> dic
     return {int(label): float(chances[labels == label].sum()) for label in np.unique(labels)}
 
 
-def _answer(depths: Sequence[int], chances: Mapping[int, float], sure: float) -> Knee:
+def _knee_of_chances(depths: Sequence[int], chances: Mapping[int, float], sure: float) -> Knee:
     plausible: list[int] = []
     for label in sorted(chances, key=lambda label: -chances[label]):
         if sum(chances[label] for label in plausible) < PLAUSIBLE:
@@ -112,3 +123,180 @@ def _answer(depths: Sequence[int], chances: Mapping[int, float], sure: float) ->
         flat=decided and not best,
         beyond=NONE in plausible,
     )
+
+
+# Share of the peak: a smaller fall is not worth mentioning.
+FALL = 0.05
+SURE_OF_FALL = 0.97
+# largest range of the IOPS of a cap (docs/method.md)
+FLAT = 0.02
+# doublings that a cap lasts for, at least
+DOUBLINGS = 2
+# Share of the growth in outstanding I/Os by which latency grows too, if all of them wait.
+FOLLOWS = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Collapse:
+    """IOPS fall from the depth `peak` to the last one, by `share` of the peak (medians, 0 to 1)."""
+
+    peak: int
+    last: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """A range of outstanding I/Os, `low` to `high`, with IOPS within 2 % of `iops`: more of them only wait longer."""
+
+    low: int
+    high: int
+    iops: float
+
+
+def collapse(cells: Mapping[int, Sequence[float]]) -> Collapse | None:
+    """Find a fall in {outstanding I/Os: IOPS of each repeat}, with three repeats of each; None if no fall is proven."""
+    if not usable(cells) or min(map(len, cells.values())) < ENOUGH_REPEATS:
+        return None
+    depths = tuple(sorted(cells))
+    medians = {depth: median_of(cells[depth]) for depth in depths}
+    peak, last = max(depths, key=lambda depth: medians[depth]), depths[-1]
+    share = 1 - medians[last] / medians[peak]
+    if share < FALL:
+        return None
+    falling = library(depths).falls >= -log(1 - FALL)
+    chance = posterior(depths, [cells[depth] for depth in depths])[falling].sum()
+    return Collapse(peak, last, share) if chance >= SURE_OF_FALL else None
+
+
+def cap(
+    cells: Mapping[int, Sequence[float]], latencies: Mapping[int, Sequence[float]] | None = None
+) -> Cap | None:
+    """Find a cap in {outstanding I/Os: IOPS of each repeat}.
+
+    `latencies`: mean total latencies (s) where they are known. A cap reaches the last depth. A curve that is flat from
+    the first depth on is a cap, too, or one request at a time.
+    """
+    if not cells or any(not cell or min(cell) <= 0 for cell in cells.values()):
+        return None
+    depths = sorted(cells)
+    means = robust_means([cells[depth] for depth in depths], ENOUGH_REPEATS).means
+    flat = next(at for at in range(len(depths)) if np.ptp(means[at:]) <= log(1 + FLAT))
+    low, high = depths[flat], depths[-1]
+    if log2(high / low) < DOUBLINGS or not _waits(low, high, latencies or {}):
+        return None
+    return Cap(low, high, float(np.exp(means[flat:].mean())))
+
+
+def _waits(low: int, high: int, latencies: Mapping[int, Sequence[float]]) -> bool:
+    """True when latency grows with the depth, or is not known, for it follows from IOPS by Little's law."""
+    first, last = latencies.get(low), latencies.get(high)
+    if not first or not last:
+        return True
+    return median_of(last) / median_of(first) >= FOLLOWS * high / low
+
+
+# A doubling of outstanding I/Os that gains less is past the knee.
+KNEE_GAIN = 0.05
+# probability that a point does not belong to the curve
+OUTLYING = 0.02
+OUTLIER_DENSITY = 1 / 1.5
+# prior for the noise: as if three runs had shown 4 %
+PRIOR_RUNS, PRIOR_NOISE = 3, 0.04
+# label of curves that still gain at the last depth
+NONE = -1
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    # ln IOPS, a row per curve, a column per depth
+    curves: Array
+    # index of the knee, or NONE
+    labels: NDArray[np.int64]
+    # ln of the prior: equal for each label that occurs, and within a label
+    prior: Array
+    # ln of the ratio of the peak to the last depth
+    falls: Array
+
+
+@lru_cache(maxsize=16)
+def library(depths: tuple[int, ...]) -> Library:
+    """Return the library of curves at these depths, which rise."""
+    x = np.log2(np.array(depths, dtype=float) / depths[0])
+    shapes = [
+        shape
+        for corner in np.arange(-2, x[-1] + 2 + 1e-9, 0.125)
+        for soft in (1.5, 2.0, 3.0, 4.0, 8.0, inf)
+        for slope in (1.0, 0.85, 0.7, 0.5)
+        for shape in _shapes(x - corner, soft, slope)
+    ]
+    curves = np.array(shapes)
+    labels = labels_of(curves, x)
+    counts = {label: int((labels == label).sum()) for label in np.unique(labels)}
+    prior = -np.log(np.array([counts[label] * len(counts) for label in labels], dtype=float))
+    return Library(curves, labels, prior, curves.max(axis=1) - curves[:, -1])
+
+
+def _shapes(x: Array, soft: float, slope: float) -> list[Array]:
+    """One shape for each gain or loss per doubling beyond the corner; `x` in doublings from the corner."""
+    u = x * log(2)
+    rise = slope * np.minimum(0, u) if soft == inf else -slope / soft * np.logaddexp(0, -soft * u)
+    return [rise + beyond * np.maximum(0, x) for beyond in (0.0, 0.02, -0.03, -0.08, -0.2)]
+
+
+def labels_of(curves: Array, x: Array) -> NDArray[np.int64]:
+    """The first depth behind which every step gains less than KNEE_GAIN a doubling; NONE if that is the last."""
+    small = np.diff(curves, axis=1) / np.diff(x) < log(1 + KNEE_GAIN)
+    after = np.flip(np.logical_and.accumulate(np.flip(small, axis=1), axis=1), axis=1)
+    return np.where(after.any(axis=1), after.argmax(axis=1), NONE)
+
+
+def posterior(depths: tuple[int, ...], cells: Sequence[Sequence[float]]) -> Array:
+    """The probability of each curve of `library(depths)`, of a cell of repeats (op/s, above 0) for each depth."""
+    shapes = library(depths)
+    weights = shapes.prior + _likelihood(robust_means(cells, ENOUGH_REPEATS), shapes.curves)
+    weights = np.exp(weights - weights.max())
+    return np.asarray(weights / weights.sum())
+
+
+def _likelihood(cells: Cells, curves: Array) -> Array:
+    """ln, of each curve: its height and the noise integrated out, each point an outlier with a small probability."""
+    rest = cells.means - curves
+    weighed = rest * cells.counts
+    squared = weighed * rest
+    firsts, seconds = weighed.sum(axis=1), squared.sum(axis=1)
+    outlying_share = min(OUTLYING, 0.5 / len(cells.means))
+    every = np.ones(len(cells.means), dtype=bool)
+    log_likelihood = log(1 - outlying_share * len(every)) + _point_likelihood(
+        cells, every, firsts, seconds
+    )
+    for left_out in range(len(every)):
+        points = every.copy()
+        points[left_out] = False
+        without = _point_likelihood(
+            cells, points, firsts - weighed[:, left_out], seconds - squared[:, left_out]
+        )
+        log_likelihood = np.logaddexp(
+            log_likelihood, log(outlying_share * OUTLIER_DENSITY) + without
+        )
+    return np.asarray(log_likelihood)
+
+
+def _point_likelihood(
+    cells: Cells, points: NDArray[np.bool_], firsts: Array, seconds: Array
+) -> Array:
+    """Log likelihood of these points alone.
+
+    `firsts` and `seconds`: weighted sums of what a curve leaves of the points, and of its squares.
+    """
+    counts = cells.counts[points]
+    count, runs = len(counts), float(counts.sum())
+    q = cells.within + PRIOR_RUNS * PRIOR_NOISE**2
+    a = (float((cells.counts - 1).sum()) + PRIOR_RUNS) / 2
+    squares = np.maximum(0, seconds - firsts**2 / runs)
+    power = a + (count - 1) / 2
+    constant = lgamma(power) - lgamma(a) - (count - 1) / 2 * log(2 * pi) + a * log(q / 2)
+    constant += (float(np.log(counts).sum()) - log(runs)) / 2
+    return np.asarray(constant - power * np.log((q + squares) / 2))

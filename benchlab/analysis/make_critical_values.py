@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchlab.analysis.splits import LEAST, largest_t
+from benchlab.analysis.changes import LEAST_SIDE, largest_t
 
 SEED, SERIES, AT_ONCE = 20261123, 100_000, 2_000
 A_DOUBLING, LONGEST = 12, 1024
@@ -25,8 +25,10 @@ FILE = Path(__file__).with_name("critical_values.json")
 
 def lengths() -> list[int]:
     """Lengths of the series: twelve per doubling, from the shortest that can be split."""
-    steps = range(int(A_DOUBLING * np.log2(LONGEST / (2 * LEAST))) + 2)
-    return sorted({min(LONGEST, round(2 * LEAST * 2 ** (step / A_DOUBLING))) for step in steps})
+    steps = range(int(A_DOUBLING * np.log2(LONGEST / (2 * LEAST_SIDE))) + 2)
+    return sorted(
+        {min(LONGEST, round(2 * LEAST_SIDE * 2 ** (step / A_DOUBLING))) for step in steps}
+    )
 
 
 def critical_values(length: int) -> list[float]:

@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats of one point: what their mean is where one of them is far off, and if they disagree (docs/analysis.md, 1, 3).
+"""Repeats of one point: their mean, if they disagree, and how many more are needed (docs/analysis.md, 1 and 3).
 
-A cell is the repeats of one point. All is done on logarithms, so that ratios count and not differences.
+A cell is the repeats of one point. One that is far off does not move the mean. All is done on logarithms, so that
+ratios count and not differences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, log, sqrt
+from math import ceil, inf, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from benchlab.analysis.designs import MAX_REPEATS
+from benchlab.analysis.differences import LEAST, TWO_SIDED
 
 Array = NDArray[np.float64]
 
 # Repeats that differ this much are always reported.
 ALWAYS = log(2)
 # Repeats that differ less are never reported.
-LEAST = log(1.10)
+LEAST_APART = log(1.10)
 # Studentised range, 0.999, by degrees of freedom (a row each, from 1) and number of repeats (scipy is slow to load).
 REPEATS = (2, 3, 4, 5, 6, 8, 10, 20, 50)
 # For at most ten degrees of freedom, as points differ in their noise.
@@ -73,7 +78,7 @@ def _squares(cell: Sequence[float]) -> tuple[float, int]:
 
 
 def _differ(spread: float, repeats: int, others: Sequence[tuple[float, int]]) -> bool:
-    if spread >= ALWAYS or spread < LEAST:
+    if spread >= ALWAYS or spread < LEAST_APART:
         return spread >= ALWAYS
     freedom = sum(df for _, df in others)
     if not freedom:
@@ -124,3 +129,65 @@ def robust_means(cells: Sequence[Sequence[float]], enough: int) -> Cells:
 def _scale(rest: Array, fitted: int) -> float:
     """1.4826 x median of the residuals' sizes, without as many of the smallest as there are means."""
     return 1.4826 * float(np.median(np.sort(np.abs(rest))[fitted:]))
+
+
+# Quantile of the normal distribution: 80 % of such comparisons are decided.
+POWER = 0.84
+# number of repeats while the noise is unknown
+FIRST = 3
+# repeats of which one may be left out
+ENOUGH_ROBUST = 3
+# repeats among which an odd one can be recognized
+OUTVOTES = 5
+
+
+def repeats_for_mean(cells: Sequence[Sequence[float]], within: float) -> int | None:
+    """Repeats of each point, in all, for a 95 % interval of +-`within` (0.05: 5 %); None above 30.
+
+    `cells`: the repeats of each point of a sweep, above 0; they share one noise. FIRST while the noise is unknown.
+    """
+    logs = [np.log(np.asarray(cell, dtype=float)) for cell in cells]
+    df = sum(len(log) - 1 for log in logs)
+    if df < 1:
+        return FIRST
+    noise = sqrt(sum(float(((log - log.mean()) ** 2).sum()) for log in logs) / df)
+    return _reasonable(max(_repeats_for_noise(noise, df, within), *(len(log) for log in logs)))
+
+
+def repeats_to_agree(cells: Sequence[Sequence[float]], within: float) -> int | None:
+    """Repeats of each point, in all, that give it a robust mean within +-`within` (95 %), also where one is far off.
+
+    As `repeats_for_mean`, but the noise leaves out what robust means leave out. At least OUTVOTES, and no more than
+    that if there are too few repeats to distinguish an odd one from noise. A cell with a value of 0 adds nothing to the
+    noise. None above 30.
+    """
+    least = max(OUTVOTES, *map(len, cells))
+    positive = [cell for cell in cells if min(cell) > 0]
+    freedom = sum(len(cell) - 1 for cell in positive)
+    if freedom < 1 or min(map(len, cells)) < ENOUGH_ROBUST:
+        return _reasonable(least)
+    noise = sqrt(robust_means(positive, ENOUGH_ROBUST).within / freedom)
+    return _reasonable(max(_repeats_for_noise(noise, freedom, within), least))
+
+
+def _repeats_for_noise(noise: float, freedom: int, within: float) -> int:
+    return ceil((float(stdtrit(freedom, TWO_SIDED)) * noise / log(1 + within)) ** 2)
+
+
+def repeats_to_decide(est: float, se: float, df: float, repeats: int, tau: float) -> int | None:
+    """Repeats of each set-up, in all, that show a difference as large as seen, or of 5 %, in 80 % of cases.
+
+    `est`, `se`: of ln ratio; `tau` in it is the part that no repeat reduces. None: more than 30, or no number at all.
+    """
+    if df <= 0 or repeats < 2 or se == inf:
+        return max(FIRST, repeats + 1)
+    effect = max(abs(est), LEAST)
+    allowed = (effect / (float(stdtrit(df, TWO_SIDED)) + POWER)) ** 2 - tau**2
+    if allowed <= 0:
+        return None
+    needed = repeats * max(se**2 - tau**2, 0) / allowed
+    return _reasonable(max(ceil(needed), repeats + 1))
+
+
+def _reasonable(repeats: int) -> int | None:
+    return repeats if repeats <= MAX_REPEATS else None

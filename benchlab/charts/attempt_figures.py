@@ -20,7 +20,7 @@ from django.views.decorators.http import require_GET
 from agents.contracts import ParseError
 from agents.drivers import registry
 from agents.jobs import job
-from benchlab.analysis.buckets import Floats
+from benchlab.analysis.series import Floats
 from benchlab.charts import (
     device_comparison,
     device_figures,

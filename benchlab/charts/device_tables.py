@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from django.http import HttpRequest
 
-from benchlab.analysis.buckets import Floats
-from benchlab.analysis.series import Summary, summarize
+from benchlab.analysis.series import Floats, Summary, summarize
 from benchlab.charts import request_params
 from benchlab.charts.device_figures import (
     CPU_PANELS,

@@ -16,18 +16,24 @@ from django.db.models import Q
 
 from agents.plans.stack import BELOW
 from benchlab.analysis.curves import little, median_of
-from benchlab.analysis.devices.amplification import amplification, application_rates
-from benchlab.analysis.devices.balance import (
+from benchlab.analysis.devices import (
     MIN_CONCLUSIVE_WINDOWS,
     Balance,
+    Deepest,
+    Flushes,
+    Full,
+    FullStation,
     Spread,
+    amplification,
+    application_rates,
     balance_samples,
+    byte_hit_ratio,
+    flushes,
+    full_station,
+    request_hit_ratio,
 )
-from benchlab.analysis.devices.flushes import Flushes, flushes
-from benchlab.analysis.devices.full_station import Deepest, Full, FullStation, full_station
-from benchlab.analysis.devices.hit_ratio import byte_hit_ratio, request_hit_ratio
 from benchlab.analysis.evidence import Layer
-from benchlab.analysis.plateaus import Cap
+from benchlab.analysis.knees import Cap
 from benchlab.charts.device_stacks import (
     DiskUse,
     disk_uses,

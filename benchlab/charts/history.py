@@ -25,6 +25,7 @@ from django.views.decorators.http import require_GET
 
 from benchlab.analysis.changes import (
     ENOUGH_AFTER,
+    LEAST_SIDE,
     SAME,
     Change,
     Unusual,
@@ -33,7 +34,6 @@ from benchlab.analysis.changes import (
 )
 from benchlab.analysis.curves import median_of
 from benchlab.analysis.formats import shown_unit
-from benchlab.analysis.splits import LEAST
 from benchlab.campaigns.models import Run
 from benchlab.charts import figure, metric_naming, request_params
 from benchlab.charts.device_stacks import describe_claims
@@ -426,7 +426,7 @@ def run_history(request: HttpRequest, pk: int) -> HttpResponse:
         "let_go": FINGERPRINT_PARTS.get(history.ignored_part, ""),
         "newest_first": rows[::-1],
         "figure_url": f"{reverse('run-history-figure', args=[run.pk])}?{query}",
-        "enough": 2 * LEAST,
+        "enough": 2 * LEAST_SIDE,
         "most": MAX_HISTORY_RUNS,
     }
     return render(request, "charts/history.html", context)

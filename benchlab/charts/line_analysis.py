@@ -13,8 +13,7 @@ from typing import Any
 
 from agents.drivers import registry
 from benchlab.analysis.formats import shown_unit
-from benchlab.analysis.knees import ENOUGH_DEPTHS, Knee, knee
-from benchlab.analysis.plateaus import Cap, Collapse, cap, collapse
+from benchlab.analysis.knees import ENOUGH_DEPTHS, Cap, Collapse, Knee, cap, collapse, knee
 from benchlab.analysis.repeats import disagreement_ratios
 from benchlab.charts import metric_naming
 from benchlab.charts.metric_naming import METRICS

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from agents.contracts import Window
-from benchlab.analysis.buckets import Floats
-from benchlab.analysis.series import round_significant
+from benchlab.analysis.series import Floats, round_significant
 from benchlab.charts import figure, palette
 from benchlab.charts.device_stacks import DiskUse, StackedDevice
 from benchlab.charts.figure import axes_of, axis_name

@@ -18,14 +18,14 @@ from psycopg.sql import SQL, Literal
 from agents.contracts import Window
 from agents.drivers import registry
 from agents.drivers.protocols import Reader, Tool
-from benchlab.analysis.buckets import (
+from benchlab.analysis.series import (
     Floats,
     Numbers,
     bucket_samples,
     samples_per_bucket,
     stored_step,
+    weighted_mean,
 )
-from benchlab.analysis.series import weighted_mean
 from benchlab.results.reading import raw_connection
 from benchlab.runs import strips
 from benchlab.runs.attempt_meta import READERS

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchlab.analysis.buckets import Numbers
 from benchlab.analysis.curves import Little, Spread, little, spread
 from benchlab.analysis.formats import shown_unit
+from benchlab.analysis.series import Numbers
 from benchlab.charts import metric_naming
 from benchlab.charts.line_analysis import (
     Choice,

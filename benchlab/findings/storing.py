@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Store findings. Dismissed ones stay dismissed, and a fault of ours here loses no result."""
+"""Store findings, and dismissals of what does not matter here, with the reason.
+
+Dismissed findings stay dismissed, and a fault of ours here loses no result.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from django.contrib.auth.models import AbstractBaseUser
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Count, Exists, Max, OuterRef, QuerySet, Subquery
+from django.utils import timezone
 
 from agents.plaintext import visible
 from benchlab.analysis import finding
@@ -20,9 +26,11 @@ from benchlab.analysis.evidence import Line, Run
 from benchlab.analysis.finding import Evidence
 from benchlab.campaigns.models import Campaign
 from benchlab.findings import stored_runs
-from benchlab.findings.models import MOST_ABOUT, Finding, Looked
+from benchlab.findings.models import MOST_ABOUT, MOST_NOTE, Dismissible, Finding, Looked
+from benchlab.runs import events
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import LayoutPhase, Outcome
+from benchlab.web.texts import clean_text
 
 log = logging.getLogger(__name__)
 
@@ -276,3 +284,51 @@ def record_comparison(campaign: Campaign, at: tuple[object, ...], began: datetim
 def reset_comparison(campaigns: Iterable[int]) -> None:
     """Have the lines of these campaigns compared again, as after a new result."""
     Looked.objects.filter(campaign__in=list(campaigns)).delete()
+
+
+class AlreadyDecided(ValidationError):
+    """Somebody else decided first; their decision stands."""
+
+
+def dismiss_row(row: Dismissible, by: AbstractBaseUser, note: str) -> None:
+    """Dismiss a row with a note; a person's last note counts.
+
+    Raises ValidationError without a note, and AlreadyDecided if somebody else dismissed the same.
+    """
+    cleaned = clean_text(note, MOST_NOTE)
+    with transaction.atomic():
+        stored = _lock_row(row)
+        if stored and stored.dismissed_at and stored.dismissed_by_id != by.pk and stored.same(row):
+            raise AlreadyDecided(
+                f"{_dismisser_name(stored)} dismissed it before you. Your note was not kept."
+            )
+        row.note, row.dismissed_at, row.dismissed_by_id = cleaned, timezone.now(), by.pk
+        _save_dismissal(row)
+
+
+def restore_row(row: Dismissible, note: str) -> None:
+    """Make a dismissed row count again.
+
+    Raises ValidationError without a note, and AlreadyDecided if it was restored with another note.
+    """
+    cleaned = clean_text(note, MOST_NOTE)
+    with transaction.atomic():
+        stored = _lock_row(row)
+        if stored and stored.dismissed_at is None and stored.note not in ("", cleaned):
+            raise AlreadyDecided("It was taken back before you. Your note was not kept.")
+        row.note, row.dismissed_at, row.dismissed_by_id = cleaned, None, None
+        _save_dismissal(row)
+
+
+def _lock_row(row: Dismissible) -> Any:
+    """Read the stored row and lock it, so that other requests wait. None if it is gone; saving then fails."""
+    return type(row)._default_manager.select_for_update().filter(pk=row.pk).first()
+
+
+def _dismisser_name(row: Dismissible) -> str:
+    return row.dismissed_by.get_username() if row.dismissed_by else "Somebody who left"
+
+
+def _save_dismissal(row: Dismissible) -> None:
+    row.save(update_fields=["note", "dismissed_at", "dismissed_by", *row.KEPT_WITH])
+    events.notify_pages(row.campaign_id)

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from django_htmx.middleware import HtmxDetails
 
 from benchlab.audit import request_notes
-from benchlab.findings import dismissal, display
+from benchlab.findings import display, storing
 from benchlab.findings.models import Finding
 from benchlab.team.services import requesting_user
 
@@ -23,13 +23,13 @@ from benchlab.team.services import requesting_user
 def dismiss_finding(request: HttpRequest, pk: int) -> HttpResponse:
     """`note`: why; `on`: "campaign" goes back there, else to the run's page."""
     by = requesting_user(request)
-    return _record_note(request, pk, lambda row, note: dismissal.dismiss_row(row, by, note))
+    return _record_note(request, pk, lambda row, note: storing.dismiss_row(row, by, note))
 
 
 @require_POST
 def restore_finding(request: HttpRequest, pk: int) -> HttpResponse:
     """Withdraw a dismissal; parameters as above."""
-    return _record_note(request, pk, dismissal.restore_row)
+    return _record_note(request, pk, storing.restore_row)
 
 
 def _record_note(
@@ -38,7 +38,7 @@ def _record_note(
     row = _own_finding(request, pk)
     try:
         act(row, request.POST.get("note", ""))
-    except dismissal.AlreadyDecided as error:
+    except storing.AlreadyDecided as error:
         # as the other one left it
         return _finding_response(request, _own_finding(request, pk), error.messages[0])
     except ValidationError as error:

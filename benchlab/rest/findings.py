@@ -19,7 +19,7 @@ from benchlab.analysis import finding
 from benchlab.campaigns.models import Run
 from benchlab.charts import metric_naming
 from benchlab.charts.history import FINGERPRINT_PARTS, History, read_history
-from benchlab.findings import dismissal, display
+from benchlab.findings import display, storing
 from benchlab.findings.models import MOST_NOTE, Finding
 from benchlab.rest.operations import NumberListField, ObjectSerializer, operation, username
 from benchlab.team.services import requesting_user
@@ -124,12 +124,12 @@ class Findings(ReadOnlyViewSet[Finding]):
     @operation(NotedSerializer, field="note")
     def dismiss(self, row: Finding, note: str) -> None:
         """Say that it does not matter here, and why. Pages fold it away; made anew, it stays dismissed."""
-        dismissal.dismiss_row(row, requesting_user(self.request), note)
+        storing.dismiss_row(row, requesting_user(self.request), note)
 
     @operation(NotedSerializer, field="note")
     def take_back(self, row: Finding, note: str) -> None:
         """Say that it matters after all, and why."""
-        dismissal.restore_row(row, note)
+        storing.restore_row(row, note)
 
 
 class PastSerializer(ObjectSerializer):

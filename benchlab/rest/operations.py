@@ -30,7 +30,7 @@ from rest_framework.response import Response
 from benchlab.audit import request_notes
 from benchlab.dynamo import programs, reported_hosts
 from benchlab.engine.commands import CommandError
-from benchlab.findings.dismissal import AlreadyDecided
+from benchlab.findings.storing import AlreadyDecided
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import HostsError, HostTask
 from benchlab.lifecycle import archiving, deleting, renaming

@@ -18,7 +18,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from benchlab.analysis.designs import Order
-from benchlab.analysis.devices.full_station import Full
+from benchlab.analysis.devices import Full
 from benchlab.analysis.verdicts import Comparison, Conclusion, Verdict
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import device_work, line_analysis, request_params

@@ -194,7 +194,7 @@ class Histogram(models.Model):
 class Strip(models.Model):
     """A stretch of one metric of all devices with one clock, as charts read a long run. Made of series, gone with them.
 
-    By `every`: the samples themselves (1), or what is the smallest and largest of so many of them (analysis.buckets);
+    By `every`: the samples themselves (1), or what is the smallest and largest of so many of them (analysis.series);
     0: the clock itself, the times of all samples.
     """
 

@@ -23,7 +23,7 @@ from django.db.models import Model
 from psycopg.sql import SQL, Identifier, Literal
 
 from agents.contracts import Series
-from benchlab.analysis.buckets import COARSE, FINE, Buckets, Floats, bucket_samples
+from benchlab.analysis.series import COARSE, FINE, Buckets, Floats, bucket_samples
 from benchlab.runs.models import Attempt, Strip
 
 # samples: shorter series are read as they are

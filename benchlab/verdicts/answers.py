@@ -16,8 +16,7 @@ from django.core.exceptions import BadRequest
 
 from benchlab.analysis.curves import curve
 from benchlab.analysis.designs import Design
-from benchlab.analysis.ranking import Ranked, rank_set_ups
-from benchlab.analysis.verdicts import Comparison, Sweep, compare_sweeps
+from benchlab.analysis.verdicts import Comparison, Ranked, Sweep, compare_sweeps, rank_set_ups
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import cards, metric_naming, request_params
 from benchlab.charts.line_analysis import group_by_work

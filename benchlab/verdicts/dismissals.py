@@ -20,7 +20,7 @@ from django.http import QueryDict
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import request_params
 from benchlab.charts.queries import Group, Person
-from benchlab.findings import dismissal
+from benchlab.findings import storing
 from benchlab.findings.models import Finding
 from benchlab.verdicts import baselines
 from benchlab.verdicts.answers import Answer, answers_of, lines_of
@@ -214,7 +214,7 @@ def dismiss_answer(
     what it said when `key` was made.
     """
     if answer_key(answer) != key:
-        raise dismissal.AlreadyDecided(
+        raise storing.AlreadyDecided(
             "It says another thing by now: look again. Your note was not kept."
         )
     now = dict(verdict_snapshot(answer))
@@ -225,7 +225,7 @@ def dismiss_answer(
         before: Mapping[str, tuple[str, float]] = row.said if row.dismissed_at else {}
         # A page may show only some of its lines: the verdicts of the others are kept.
         row.said = now if changed_lines(before, now) else {**before, **now}
-        dismissal.dismiss_row(row, by, note)
+        storing.dismiss_row(row, by, note)
 
 
 def restore_answer(answer: Answer, note: str) -> None:
@@ -237,7 +237,7 @@ def restore_answer(answer: Answer, note: str) -> None:
     row = DismissedAnswer.objects.filter(answer=answer_identity(answer)).first()
     if row is None:
         raise UnknownAnswer("Nobody dismissed it.")
-    dismissal.restore_row(row, note)
+    storing.restore_row(row, note)
 
 
 def audit_text(answer: Answer) -> str:

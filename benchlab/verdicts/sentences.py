@@ -10,7 +10,7 @@ from math import exp, log
 from benchlab.analysis.designs import NOT_DECIDABLE
 from benchlab.analysis.differences import LEAST
 from benchlab.analysis.formats import ratio_number, ratio_range, shown_unit, times_text
-from benchlab.analysis.more_repeats import repeats_for_mean
+from benchlab.analysis.repeats import repeats_for_mean
 from benchlab.analysis.verdicts import Comparison, Conclusion, Verdict
 from benchlab.charts import metric_naming
 from benchlab.charts.queries import Group

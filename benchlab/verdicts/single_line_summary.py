@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchlab.analysis.devices.full_station import FullStation
+from benchlab.analysis.devices import FullStation
 from benchlab.analysis.formats import shown_unit
 from benchlab.charts import cards, device_work, line_analysis, metric_naming
 from benchlab.charts.line_analysis import CurveAnswer, group_by_work

@@ -16,7 +16,7 @@ BURST, TIME_IN_BURSTS = 5, 0.09
 
 
 def pairs(dice, count, repeats, effect, order=Order.INTERLEAVED, depths=7, luck=0.0):
-    """(logs as benchlab.analysis.fits takes them, index of each pair's noise). `effect`: ln, one or one a depth.
+    """(logs as benchlab.analysis.differences takes them, index of each pair's noise). `effect`: ln, one or one a depth.
 
     `luck`: standard deviation of a build, where each visit of a set-up is one.
     """

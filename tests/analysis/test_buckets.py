@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchlab.analysis.buckets import (
+from benchlab.analysis.series import (
     COARSE,
     FINE,
     Buckets,

@@ -10,8 +10,15 @@ import pytest
 from scipy.stats import ttest_ind
 
 from benchlab.analysis import make_critical_values as maker
-from benchlab.analysis.changes import critical_t, find_changes, find_unusual, hampel, robust_z
-from benchlab.analysis.splits import LEAST, largest_t
+from benchlab.analysis.changes import (
+    LEAST_SIDE,
+    critical_t,
+    find_changes,
+    find_unusual,
+    hampel,
+    largest_t,
+    robust_z,
+)
 from benchlab.testing import profiles
 from tests.analysis.noise_of_curves import allowed, dice, many
 from tests.analysis.noise_of_histories import builds, history
@@ -28,7 +35,7 @@ def test_the_largest_t_is_the_largest_of_all_splits():
     for row, (at, t) in zip(rows, found, strict=True):
         every = {
             split: abs(ttest_ind(row[:split], row[split:]).statistic)
-            for split in range(LEAST, 17 - LEAST + 1)
+            for split in range(LEAST_SIDE, 17 - LEAST_SIDE + 1)
         }
         assert at == max(every, key=lambda split: every[split])
         assert t == pytest.approx(every[at])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchlab.analysis.devices.balance import Spread, balance, balance_samples
+from benchlab.analysis.devices import Spread, balance, balance_samples
 from benchlab.testing import profiles
 
 RUNS = 1000 if profiles.profile() == profiles.FULL else 100

@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from agents.outputs import pg_test_fsync_text as printed
-from benchlab.analysis.devices.amplification import PER_TEST, amplification, application_rates
-from benchlab.analysis.devices.flushes import flushes
-from benchlab.analysis.devices.hit_ratio import byte_hit_ratio, request_hit_ratio
+from benchlab.analysis.devices import (
+    PER_TEST,
+    amplification,
+    application_rates,
+    byte_hit_ratio,
+    flushes,
+    request_hit_ratio,
+)
 
 NAN = float("nan")
 KB = 1024.0  # of iostat

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from benchlab.analysis.devices.full_station import Deepest, Full, full_station
+from benchlab.analysis.devices import Deepest, Full, full_station
 from benchlab.testing import profiles
 
 RUNS = 1500 if profiles.profile() == profiles.FULL else 300

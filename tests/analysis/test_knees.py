@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchlab.analysis import shape_library
+from benchlab.analysis import knees
 from benchlab.analysis.knees import NONE, chances_of, knee
 from benchlab.testing.profiles import CI, profile
 from tests.analysis import noise_of_curves
@@ -129,11 +129,11 @@ def test_labels_are_those_of_the_definition():
     """The library's labels against the simulation's own, which are written without it."""
     dice = noise_of_curves.dice("labels")
     curves = [truth.iops for truth in truths(70, dice)]
-    found = shape_library.labels_of(np.log(curves), np.arange(7.0))
+    found = knees.labels_of(np.log(curves), np.arange(7.0))
     assert found.tolist() == [noise_of_curves.label_of(iops) for iops in curves]
     assert set(found) == set(noise_of_curves.LABELS)
 
 
 def test_the_library_is_made_once_for_each_set_of_depths():
-    assert shape_library.library(DEPTHS) is shape_library.library(DEPTHS)
-    assert len(shape_library.library(noise_of_curves.DEPTHS).curves) == 9720
+    assert knees.library(DEPTHS) is knees.library(DEPTHS)
+    assert len(knees.library(noise_of_curves.DEPTHS).curves) == 9720

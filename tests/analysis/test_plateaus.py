@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchlab.analysis.curves import Little, common_factor
-from benchlab.analysis.plateaus import Cap, cap, collapse
+from benchlab.analysis.knees import Cap, cap, collapse
 from tests.analysis import noise_of_curves
 from tests.analysis.noise_of_curves import DEPTHS, allowed, many, measured, truths
 

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from scipy.stats import t
 
 from benchlab.analysis.designs import TAU, Order, design
-from benchlab.analysis.differences import discoveries
+from benchlab.analysis.differences import discoveries, fit, shrunk
 from benchlab.analysis.factors import complete_submatrix, factor_effects
-from benchlab.analysis.fits import fit, shrunk
-from benchlab.analysis.more_repeats import repeats_for_mean, repeats_to_decide
-from benchlab.analysis.ranking import rank_set_ups
-from benchlab.analysis.verdicts import Conclusion, compare_sweeps
+from benchlab.analysis.repeats import repeats_for_mean, repeats_to_decide
+from benchlab.analysis.verdicts import Conclusion, compare_sweeps, rank_set_ups
 from benchlab.testing.profiles import examples
 from benchlab.verdicts.matrix import BUILT, FACTORS, notable_effects
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchlab.analysis import knees, shape_library
+from benchlab.analysis import knees
 from tests.bench import options
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
@@ -25,13 +25,13 @@ CURVES, TARGET = 100, 20.0
 def main() -> int:
     options.none(__doc__)
     dice = np.random.default_rng(1)
-    made = median_s(lambda: shape_library.library.__wrapped__(DEPTHS), 5)
-    shape_library.library(DEPTHS)
+    made = median_s(lambda: knees.library.__wrapped__(DEPTHS), 5)
+    knees.library(DEPTHS)
     curve = median_s(lambda: knees.knee(_curve(dice)), CURVES)
     again = _curve(dice)
     knees.knee(again)
     remembered = median_s(lambda: knees.knee(again), CURVES)
-    numbers = dice.random(shape_library.library(DEPTHS).curves.size)
+    numbers = dice.random(knees.library(DEPTHS).curves.size)
     reference = median_s(lambda: np.sort(numbers), CURVES)
     print(f"library of {len(DEPTHS)} depths: {made * 1e3:.1f} ms, once; a curve: {curve * 1e3:.2f} ms; "
           f"the same curve again: {remembered * 1e6:.0f} µs")  # fmt: skip

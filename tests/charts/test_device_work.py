@@ -12,7 +12,7 @@ from agents.plans import applied_part
 from agents.plans.chain import DiskRequest, LayerSpec
 from agents.plans.stack import Placed, StackPlan
 from agents.samplers import diskstats
-from benchlab.analysis.devices.balance import Spread
+from benchlab.analysis.devices import Spread
 from benchlab.charts import device_stacks, device_work
 from benchlab.charts.sampled_tracks import Track, measured_parts
 from benchlab.runs.models import Measurement

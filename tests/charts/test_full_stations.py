@@ -11,8 +11,8 @@ from agents.contracts import Claim, Target
 from agents.plans import applied_part
 from agents.plans.chain import LayerSpec
 from agents.plans.stack import Placed, StackPlan
-from benchlab.analysis.devices.full_station import Full, FullStation
-from benchlab.analysis.plateaus import Cap
+from benchlab.analysis.devices import Full, FullStation
+from benchlab.analysis.knees import Cap
 from benchlab.charts import device_work
 from benchlab.charts.cards import campaign_cards
 from benchlab.charts.queries import read_groups

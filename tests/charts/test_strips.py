@@ -13,7 +13,7 @@ import pytest
 from django.urls import reverse
 
 from agents.contracts import Series, Unit
-from benchlab.analysis.buckets import samples_per_bucket
+from benchlab.analysis.series import samples_per_bucket
 from benchlab.charts.sampled_tracks import Span, read_rows
 from benchlab.runs import artifact_figures, attempt_meta, conclusion
 from benchlab.runs.models import Strip

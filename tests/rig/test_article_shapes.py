@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchlab.analysis.devices.balance import Balance, Spread
+from benchlab.analysis.devices import Balance, Spread
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.charts.device_stacks import plan_layers
 from benchlab.charts.device_work import disk_work

@@ -21,7 +21,7 @@ from django.utils import timezone
 from benchlab.audit.chain import add_entry
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign, Run, Workload
-from benchlab.findings import dismissal, storing
+from benchlab.findings import storing
 from benchlab.findings.models import Finding
 from benchlab.hosts import registration
 from benchlab.hosts.models import Credential, Device, Host
@@ -164,7 +164,7 @@ def _talked_about(team: Team, user: User, over: Campaign) -> None:
     SavedView.objects.create(team=team, name="all of it", query=f"campaign={over.pk}", by=user)
     ReportText.objects.create(campaign=over, place="opening", text="What we asked", by=user)
     if finding := Finding.objects.first():
-        dismissal.dismiss_row(finding, user, "It is known")
+        storing.dismiss_row(finding, user, "It is known")
 
 
 def opened(cases: Path) -> dict[str, str]:

@@ -79,7 +79,7 @@ class Finds:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Words on how the disks of that name shared what was written (benchlab.analysis.devices.balance)."""
+    """Words on how the disks of that name shared what was written (benchlab.analysis.devices)."""
 
     line: str
     workload: str

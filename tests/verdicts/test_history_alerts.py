@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from benchlab.findings import dismissal, storing
+from benchlab.findings import storing
 from benchlab.findings.models import Finding
 from benchlab.runs.models import Attempt
 from benchlab.verdicts import set_ups
@@ -63,7 +63,7 @@ def test_a_run_that_stands_out_is_on_home_until_it_is_dismissed(lab, web, user):
     assert reverse("run-history", args=[one.attempt.run_id]) in page
     run_page = web.get(reverse("run-detail", args=[one.attempt.run_id])).content.decode()
     assert one.says in run_page and "/docs/method/#stands-out" in run_page
-    dismissal.dismiss_row(one, user, "The array was rebuilding.")
+    storing.dismiss_row(one, user, "The array was rebuilding.")
     assert one.says not in home(web)
     storing.find_for_attempts([one.attempt_id])  # as after `manage.py reparse`
     set_ups.find_between_lines(last)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchlab.analysis.verdicts import Conclusion, Verdict
-from benchlab.verdicts.ratio_scale import APART, MAX_X, MIN_X, Scale
+from benchlab.verdicts.ranks import APART, MAX_X, MIN_X, Scale
 
 RATIOS = st.floats(0, math.inf, allow_nan=False)
 

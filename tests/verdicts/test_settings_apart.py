@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchlab.verdicts.tuning_settings import AS_IT_IS, split_tuning
+from benchlab.verdicts.matrix import AS_IT_IS, split_tuning
 
 Told = dict[int, tuple[str, list[dict[str, Any]], list[dict[str, Any]]]]
 RAW: dict[str, Any] = {"kind": "raw", "options": {}, "devices": []}

@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchlab.analysis.activity import BYTES_LABEL, Group, balances, measured_parts, tool_rates
-from benchlab.analysis.devices.amplification import amplification
-from benchlab.analysis.devices.balance import Balance, Spread
-from benchlab.analysis.devices.flushes import SECTOR, Flushes, flushes
+from benchlab.analysis.devices import SECTOR, Balance, Flushes, Spread, amplification, flushes
 from benchlab.analysis.evidence import AFTER, Layer, Run
 from benchlab.analysis.finding import Finding, Number, Severity, run_finding
 from benchlab.analysis.formats import join_names, rate, ratio_number, share, times_text

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from benchlab.analysis.evidence import Device, Line, Run
 from benchlab.analysis.finding import NEEDED, Finding, Number, Severity, line_finding
 from benchlab.analysis.formats import join_names, times_text
-from benchlab.analysis.more_repeats import repeats_to_agree
-from benchlab.analysis.repeats import disagreement_ratios
+from benchlab.analysis.repeats import disagreement_ratios, repeats_to_agree
 from benchlab.analysis.set_ups import (
     common_figure,
     depths_text,
