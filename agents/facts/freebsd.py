@@ -13,7 +13,7 @@ from agents.contracts import Need
 from agents.facts import geom, magic, volumes
 from agents.facts.geom import Consumer, Mesh, Provider
 from agents.facts.identifiers import collect_identifiers, meaningful_serial
-from agents.facts.model import BlockDevice, HostFacts, Machine, Mount, Signature, Zpool
+from agents.facts.model import BlockDevice, HostFacts, Mount, Signature, Zpool
 from agents.facts.sections import (
     Section,
     bad_facts,
@@ -47,7 +47,7 @@ def parse_freebsd_facts(output: bytes) -> HostFacts:
         if name not in sections:
             raise bad_facts(f"the reading has no section {name!r}")
     mesh = geom.parse_geom(sections["geom"])
-    root = sections["uid"].text == "0"
+    machine = _parse_machine(sections)
     mounted, swapped = parse_mounts(sections["mounts"]), parse_swaps(sections["swaps"])
     pools = volumes.parse_status(succeeded(sections, "zpool"))
     users = device_users(mesh, mounted, swapped, pools)
@@ -59,11 +59,9 @@ def parse_freebsd_facts(output: bytes) -> HostFacts:
         for name in ("mounts", "swaps", "zpool")
         if name in sections and sections[name].exit_code
     ]
-    unknown = [*users.unknown, *failures, *([] if root else [NO_ROOT])]
-    return HostFacts(
-        **_parse_machine(sections),
-        root=root,
-        sudo=root,
+    unknown = [*users.unknown, *failures, *([] if machine.root else [NO_ROOT])]
+    return replace(
+        machine,
         devices=tuple(
             replace(
                 device,
@@ -85,7 +83,9 @@ def parse_freebsd_facts(output: bytes) -> HostFacts:
     )
 
 
-def _parse_machine(sections: Mapping[str, Section]) -> Machine:
+def _parse_machine(sections: Mapping[str, Section]) -> HostFacts:
+    """The facts that say which host it is, and what commands may do there."""
+    root = sections["uid"].text == "0"
     sysctls = dict(re.findall(r"^([a-z_.]+): (.*)$", decode_text(sections["sysctl"].stdout), re.M))
     if "kern.osrelease" not in sysctls:
         raise bad_facts(f"sysctl: no kern.osrelease: {sections['sysctl'].failure}")
@@ -93,17 +93,19 @@ def _parse_machine(sections: Mapping[str, Section]) -> Machine:
         key: int(sysctls[key]) if sysctls.get(key, "").isdigit() else 0
         for key in ("hw.ncpu", "hw.physmem")
     }
-    return {
-        "hostname": sysctls.get("kern.hostname", ""),
-        "os_family": "freebsd",
-        "os_name": f"FreeBSD {sysctls['kern.osrelease']}",
-        "kernel": sysctls["kern.osrelease"],
-        "arch": sysctls.get("hw.machine", ""),
-        "boot_id": _boot_id(sections, sysctls),
-        "cpu_model": sysctls.get("hw.model", "").strip(),
-        "cpus": numbers["hw.ncpu"],
-        "memory": numbers["hw.physmem"],
-    }
+    return HostFacts(
+        hostname=sysctls.get("kern.hostname", ""),
+        os_family="freebsd",
+        os_name=f"FreeBSD {sysctls['kern.osrelease']}",
+        kernel=sysctls["kern.osrelease"],
+        arch=sysctls.get("hw.machine", ""),
+        boot_id=_boot_id(sections, sysctls),
+        cpu_model=sysctls.get("hw.model", "").strip(),
+        cpus=numbers["hw.ncpu"],
+        memory=numbers["hw.physmem"],
+        root=root,
+        sudo=root,
+    )
 
 
 def _boot_id(sections: Mapping[str, Section], sysctls: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from agents.contracts import Need
 from agents.facts import block, kernel_openers, stacks, sysfs, volumes
 from agents.facts.graph import names_by_path, resolve_paths
 from agents.facts.kernel_openers import OpenedPaths
-from agents.facts.model import BlockDevice, HostFacts, Machine, Mount, Zpool
+from agents.facts.model import BlockDevice, HostFacts, Mount, Zpool
 from agents.facts.sections import (
     EMPTY,
     Section,
@@ -112,11 +112,8 @@ def parse_linux_facts(output: bytes) -> HostFacts:
     owners, lost = _owners(blocks, physical_volumes, pools, names)
     owners |= volumes.array_members(arrays, devices, names)
     stacked, unplaced = volumes.place_zvols(devices.values(), owners)
-    root = sections["uid"].text == "0"
-    return HostFacts(
-        **_parse_machine(sections, contents),
-        root=root,
-        sudo=root,
+    return replace(
+        _parse_machine(sections, contents),
         devices=tuple(
             replace(
                 d,
@@ -249,7 +246,9 @@ def _owners(
     return owners, lost
 
 
-def _parse_machine(sections: Mapping[str, Section], contents: Mapping[str, str]) -> Machine:
+def _parse_machine(sections: Mapping[str, Section], contents: Mapping[str, str]) -> HostFacts:
+    """The facts that say which host it is, and what commands may do there."""
+    root = sections["uid"].text == "0"
     release = dict(
         re.findall(r"""^([A-Z_]+)=["']?(.*?)["']?$""", contents.get("/etc/os-release", ""), re.M)
     )
@@ -257,16 +256,18 @@ def _parse_machine(sections: Mapping[str, Section], contents: Mapping[str, str])
     cpu = decode_text(sections["picked"].stdout)
     model = re.search(r":(?:model name|cpu model|Hardware)\s*:\s*(.*)", cpu)
     memory = re.search(r"MemTotal:\s*(\d+) kB", cpu)
-    return {
-        "hostname": contents.get("/proc/sys/kernel/hostname", ""),
-        "os_family": next(
+    return HostFacts(
+        hostname=contents.get("/proc/sys/kernel/hostname", ""),
+        os_family=next(
             (FAMILIES[like] for like in likes if like in FAMILIES), release.get("ID", "linux")
         ),
-        "os_name": release.get("PRETTY_NAME", "Linux"),
-        "kernel": contents.get("/proc/sys/kernel/osrelease", ""),
-        "arch": contents.get("/proc/sys/kernel/arch") or sections.get("arch", EMPTY).text,
-        "boot_id": contents.get("/proc/sys/kernel/random/boot_id", ""),
-        "cpu_model": model[1].strip() if model else "",
-        "cpus": len(re.findall(r":processor\s*:", cpu)),
-        "memory": int(memory[1]) * 1024 if memory else 0,
-    }
+        os_name=release.get("PRETTY_NAME", "Linux"),
+        kernel=contents.get("/proc/sys/kernel/osrelease", ""),
+        arch=contents.get("/proc/sys/kernel/arch") or sections.get("arch", EMPTY).text,
+        boot_id=contents.get("/proc/sys/kernel/random/boot_id", ""),
+        cpu_model=model[1].strip() if model else "",
+        cpus=len(re.findall(r":processor\s*:", cpu)),
+        memory=int(memory[1]) * 1024 if memory else 0,
+        root=root,
+        sudo=root,
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,20 +198,6 @@ class Bcache:
     registered: bool = False
     # /sys/block/X/bcache/…: "cache_mode"
     values: Mapping[str, str] = field(default_factory=dict)
-
-
-class Machine(TypedDict):
-    """Fields of HostFacts that say which host it is."""
-
-    hostname: str
-    os_family: str
-    os_name: str
-    kernel: str
-    arch: str
-    boot_id: str
-    cpu_model: str
-    cpus: int
-    memory: int
 
 
 @dataclass(frozen=True, slots=True)

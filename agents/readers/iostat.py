@@ -10,7 +10,7 @@ are put together by their columns. `iostat -o JSON` is read by _iostat.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agents.contracts import ParseError
@@ -65,12 +65,13 @@ class _Ahead:
 
 
 def find_results(text: str, name: str) -> list[ParsedResult]:
-    return list(_Reader(text.replace("\xa0", " ").split("\n")).read_runs())
+    return _Reader(text.replace("\xa0", " ").split("\n")).read_runs()
 
 
 class _Reader:
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
+        self.results: list[ParsedResult] = []
         self.run = _Run()
         self.ahead = _Ahead()
         # the last headings of the text
@@ -80,12 +81,13 @@ class _Reader:
         # index of the line to be read
         self.at = 0
 
-    def read_runs(self) -> Iterator[ParsedResult]:
+    def read_runs(self) -> list[ParsedResult]:
         while self.at < len(self.lines):
-            yield from self._read_line(self.lines[self.at].split())
-        yield from self._end_run()
+            self._read_line(self.lines[self.at].split())
+        self._end_run()
+        return self.results
 
-    def _read_line(self, words: list[str]) -> Iterator[ParsedResult]:
+    def _read_line(self, words: list[str]) -> None:
         """Reads on from self.at, by one line or a _iostat."""
         number, line = self.at + 1, " ".join(words)
         self.at += 1
@@ -93,25 +95,25 @@ class _Reader:
         if not words:
             return
         if command := _command_in_line(line):
-            yield from self._end_run()
+            self._end_run()
             self.run = _Run(command, number)
         elif _iostat.begins(line):
-            yield from self._document(number)
+            self._document(number)
         elif self.run.command and not self.run.reports and _command.may_stand_between(line):
             return
         elif BANNER.fullmatch(line[:300]):
             if self.run.reports:
-                yield from self._end_run()
+                self._end_run()
             self.run.first = self.run.first or number
         elif words == CPU:
-            yield from self._cpu(number)
+            self._cpu(number)
         elif words == TITLE or dated:
             clock = second if dated else self.ahead.when
             self.ahead = _Ahead(self.ahead.first or number, clock, self.ahead.cpu)
         else:
-            yield from self._read_table(words, number)
+            self._read_table(words, number)
 
-    def _cpu(self, number: int) -> Iterator[ParsedResult]:
+    def _cpu(self, number: int) -> None:
         words = self.lines[self.at].split() if self.at < len(self.lines) else []
         try:
             values = _iostat.parse_cpu(words, self.at + 1)
@@ -120,39 +122,40 @@ class _Reader:
             return
         self.at += 1
         self.ahead = _Ahead(self.ahead.first or number, self.ahead.when, Sample(self.at, values))
-        yield from ()
 
-    def _document(self, number: int) -> Iterator[ParsedResult]:
+    def _document(self, number: int) -> None:
         """A document of `-o JSON`, with the command above it."""
         run, self.run = self.run, _Run()
         if run.reports:
             self.run = run
-            yield from self._end_run()
+            self._end_run()
             run = _Run()
         read = _iostat.parse_document(self.lines, number)
         self.at = max(read.last, self.at)
         if read.trouble:
-            yield ParsedResult(KIND.name, read.first, read.last, "iostat", trouble=read.trouble)
+            self.results.append(
+                ParsedResult(KIND.name, read.first, read.last, "iostat", trouble=read.trouble)
+            )
             return
         self.run = _Run(run.command, min(run.first or read.first, read.first))
         self.run.reports, self.run.notes = list(read.reports), list(read.notes)
         self.run.last = read.last
-        yield from self._end_run()
+        self._end_run()
 
-    def _read_table(self, words: list[str], number: int) -> Iterator[ParsedResult]:
+    def _read_table(self, words: list[str], number: int) -> None:
         try:
             heads, broken = self._headings(number - 1)
         except ParseError as error:
-            yield from self._end_run()
-            yield from self._trouble(number, str(error))
+            self._end_run()
+            self._trouble(number, str(error))
             return
         if heads is None:
-            yield from self._end_run()
-            yield from self._headless(number)
+            self._end_run()
+            self._headless(number)
             return
         more = self._goes_on(heads)
         if not more and self.run.reports and heads != self.run.heads:
-            yield from self._end_run()
+            self._end_run()
         self.at = number - 1 + broken
         self.known, self.known_at = (heads, number) if broken == 1 else (NO_HEADS, 0)
         first = self.ahead.first or number
@@ -161,8 +164,8 @@ class _Reader:
             if more:
                 self._merge(rows)
         except ParseError as error:
-            yield from self._end_run()
-            yield from self._trouble(number, str(error))
+            self._end_run()
+            self._trouble(number, str(error))
             return
         self.run.tables = [*self.run.tables * more, heads]
         self.run.many = max(self.run.many, len(self.run.tables))
@@ -260,7 +263,7 @@ class _Reader:
                 return joined, len(parts)
         return words, 1 if alone else len(parts)
 
-    def _headless(self, number: int) -> Iterator[ParsedResult]:
+    def _headless(self, number: int) -> None:
         """Rows as of a table that the text showed before: two at least, each with all its columns."""
         if not self.known.names or self.known.behind:
             return
@@ -283,15 +286,16 @@ class _Reader:
         self.at = end
         self.run = _Run(heads=self.known, reports=[Report(number, end, rows)], head=self.known_at)
         self.run.notes.append("without headings: read by those of the table before it")
-        yield from self._end_run()
+        self._end_run()
 
-    def _trouble(self, first: int, message: str) -> Iterator[ParsedResult]:
+    def _trouble(self, first: int, message: str) -> None:
         """A result that cannot be read, with all that follows it without a gap."""
         while self.at < len(self.lines) and self.lines[self.at].strip():
             self.at += 1
-        yield ParsedResult(KIND.name, first, max(first, self.at), "iostat", trouble=message)
+        last = max(first, self.at)
+        self.results.append(ParsedResult(KIND.name, first, last, "iostat", trouble=message))
 
-    def _end_run(self) -> Iterator[ParsedResult]:
+    def _end_run(self) -> None:
         run, self.run, self.ahead = self.run, _Run(), _Ahead()
         if len(run.reports) > 1 and len(run.tables) < run.many:
             cut = run.reports.pop()
@@ -306,7 +310,7 @@ class _Reader:
         notes = list(dict.fromkeys(run.notes))
         result = _command.watch_block(KIND, run.reports, run.command, title, notes)
         first, last = min(run.first or result.first, result.first), max(run.last, result.last)
-        yield replace(result, first=first, last=last, head=run.head)
+        self.results.append(replace(result, first=first, last=last, head=run.head))
 
 
 def _command_in_line(line: str) -> Command:
