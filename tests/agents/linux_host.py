@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.facts import linux
+from agents.facts import reading
 
 ROOT_MOUNT = "27 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw"
 
@@ -44,7 +44,7 @@ def output(**changed: str | tuple[str, int, str] | None) -> bytes:
 
 
 def device(name: str, **changed):
-    found = linux.parse_linux_facts(output(**changed)).find_device(name)
+    found = reading.parse_linux_facts(output(**changed)).find_device(name)
     assert found is not None
     return found
 

@@ -15,7 +15,7 @@ import pytest
 from agents import options as driver_options
 from agents.contracts import Need, Target
 from agents.drivers import registry
-from agents.facts import linux
+from agents.facts import reading
 from agents.readers import bonnie as bonnie_reader
 from agents.readers import pg_test_fsync as pg_reader
 from agents.safety.guard import job_refusals
@@ -166,7 +166,7 @@ def test_facts_find_programs_that_are_not_in_path(roots: Path) -> None:
         stranger = named_pg_test_fsync(roots / "d" / "bin", f'17.1"; touch {ran}; echo "')
         os.chown(stranger.parent, pwd.getpwnam("nobody").pw_uid, 0)
     need = Need("pg_test_fsync", places=(f"{roots}/*/bin", f"{roots}/none/bin"))
-    argv = linux.facts_command([need, Need("bonnie++")], "n")
+    argv = reading.linux_command([need, Need("bonnie++")], "n")
     assert argv[5:] == (
         "pg_test_fsync --version",
         f"{roots}/*/bin/pg_test_fsync --version",
@@ -175,7 +175,7 @@ def test_facts_find_programs_that_are_not_in_path(roots: Path) -> None:
     )
     done = subprocess.run(argv, capture_output=True, check=True, env={"PATH": "/usr/bin:/bin"})
     assert not (roots / "ran").exists()
-    facts = linux.parse_linux_facts(done.stdout)
+    facts = reading.parse_linux_facts(done.stdout)
     assert facts.tools["pg_test_fsync"] == "pg_test_fsync (PostgreSQL) 15.2"
     if shutil.which("bonnie++"):
         assert facts.tools["bonnie++"].startswith("Version: ")

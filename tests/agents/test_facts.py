@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.facts import linux, stacks
+from agents.facts import reading, stacks
 from agents.safety.guard import refusals
 from tests.agents import made_up
 from tests.agents.linux_host import device, extra, output, pairs
@@ -20,7 +20,7 @@ CASES = Path(__file__).parents[1] / "cases" / "facts"
 REAL = sorted(CASES.glob("*.out"))
 
 
-def _subset(facts: linux.HostFacts, device) -> dict:
+def _subset(facts: reading.HostFacts, device) -> dict:
     found = {key: getattr(device, key) for key in device.__dataclass_fields__}
     found["signatures"] = [[s.type, s.offset, s.label] for s in device.signatures]
     return json.loads(json.dumps(found))
@@ -28,7 +28,7 @@ def _subset(facts: linux.HostFacts, device) -> dict:
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
 def test_real_reading(path):
-    facts = linux.parse_linux_facts(path.read_bytes())
+    facts = reading.parse_linux_facts(path.read_bytes())
     wanted = json.loads(path.with_suffix(".json").read_text())
     devices = wanted.pop("devices")
     assert {d.name for d in facts.devices} == devices.keys()
@@ -47,7 +47,7 @@ def test_a_volume_tells_the_group_as_pvs_does():
     printed = (CASES / "debian12_stacks.out").read_bytes()
     quiet = re.sub(rb"=(\w+) begin pvs\n.*?=\1 done\n", b"", printed, flags=re.S)
     assert quiet != printed
-    asked, told = linux.parse_linux_facts(printed), linux.parse_linux_facts(quiet)
+    asked, told = reading.parse_linux_facts(printed), reading.parse_linux_facts(quiet)
     assert told.lvm_pvs == asked.lvm_pvs == ("/dev/ubdc",)
     assert told.members == asked.members and told.members["ubdc"] == "lvm vg0"
 
@@ -67,7 +67,7 @@ def test_the_group_in_a_volumes_name(volume, group):
 
 
 def test_the_made_up_host_reads():
-    facts = linux.parse_linux_facts(output())
+    facts = reading.parse_linux_facts(output())
     assert [d.name for d in facts.devices] == ["sda", "sda2"]
     assert facts.unknown == () and facts.find_device("sda2").mounts == ("/",)
     assert facts.find_device("sda").signatures[0].type == "PMBR" and facts.memory == 1048576
@@ -99,7 +99,7 @@ def test_util_linux_2_23_reads_each_device_alone():
     """CentOS 7: no -O for wipefs, and a heading when it finds something."""
     alone = "# offset,uuid,label,type\n0x218,Gx,,LVM2_member\n0x438,u,a\\x2cb,ext4"
     printed = output(signatures=None, wipefs__sda=alone, wipefs__sda2="", pvs="  /dev/sda|vg0")
-    found = linux.parse_linux_facts(printed)
+    found = reading.parse_linux_facts(printed)
     assert [(s.type, s.label) for s in found.find_device("sda").signatures] == [
         ("LVM2_member", ""), ("ext4", "a,b"),
     ]  # fmt: skip
@@ -108,7 +108,7 @@ def test_util_linux_2_23_reads_each_device_alone():
 
 def test_a_zvol_that_nobody_reads_is_not_known_beside_what_was_read_together():
     """Its pool waits for a disk that was pulled out, and wipefs would wait with it."""
-    found = linux.parse_linux_facts(
+    found = reading.parse_linux_facts(
         output(signatures="", wipefs__sda2=("", 1, "its pool waits for a disk"))
     )
     assert (
@@ -178,7 +178,7 @@ def test_a_placeholder_is_no_serial(nothing):
 
 def test_a_partition_has_no_identity_of_its_disk():
     rows = pairs("sda", "8:0", WWN="0xA") + "\n" + pairs("sda2", "8:2", "part", WWN="0xA")
-    facts = linux.parse_linux_facts(output(lsblk=rows))
+    facts = reading.parse_linux_facts(output(lsblk=rows))
     assert facts.find_device("sda").identity == "wwn:0xA" and facts.find_device("sda2").weak
 
 
@@ -186,7 +186,7 @@ def test_two_paths_to_one_disk_keep_one_identity_each():
     more = extra("sdb", "8:16", {"WWN": "0xB"})
     second = extra("sdc", "8:32", {"WWN": "0xB"})
     both = {key: more[key] + "\n" + second[key][1:] for key in more}
-    found = linux.parse_linux_facts(output(**both))
+    found = reading.parse_linux_facts(output(**both))
     assert [d.name for d in found.devices if d.identity == "wwn:0xB"] == ["sdb", "sdc"]
 
 
@@ -201,7 +201,7 @@ def test_a_hidden_path_of_nvme_multipath_is_no_second_disk():
     hidden = "\n".join(
         f"/sys/class/block/nvme0c0n1/{said}" for said in ("size:2097152", "wwid:eui.00a0", "ro:0")
     )
-    found = linux.parse_linux_facts(output(**{**head, "files": f"{head['files']}\n{hidden}"}))
+    found = reading.parse_linux_facts(output(**{**head, "files": f"{head['files']}\n{hidden}"}))
     assert [d.name for d in found.devices] == ["nvme0n1", "sda", "sda2"]
     disk = found.find_device("nvme0n1")
     assert refusals(wiping(disk), replace(found, unknown=()), spare(disk), LAYOUT) == []
@@ -219,7 +219,7 @@ def test_tunables_are_read_by_name():
         "/proc/sys/dev/raid/speed_limit_max:200000",
     ]
     modules = "/m/block/bfq.ko.xz\n/m/block/kyber-iosched.ko\n/m/block/null_blk.ko"
-    facts = linux.parse_linux_facts(output(files="+" + "\n".join(files), schedulers=modules))
+    facts = reading.parse_linux_facts(output(files="+" + "\n".join(files), schedulers=modules))
     assert facts.governors == {"policy0": "powersave", "policy4": "schedutil"}
     assert facts.governor_choices == ("performance", "powersave", "schedutil")
     assert facts.sysctls == {

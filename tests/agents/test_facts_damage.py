@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agents.contracts import AgentError, Reason
-from agents.facts import linux
+from agents.facts import reading
 from agents.facts.sections import decode_hex_escapes, decode_octal_escapes, decode_text
 from benchlab.testing.profiles import examples
 from tests.agents.linux_host import extra, output
@@ -26,12 +26,12 @@ from tests.agents.linux_host import extra, output
     ],
 )  # fmt: skip
 def test_what_could_not_be_read_is_said(sections, said):
-    assert any(said in unknown for unknown in linux.parse_linux_facts(output(**sections)).unknown)
+    assert any(said in unknown for unknown in reading.parse_linux_facts(output(**sections)).unknown)
 
 
 def test_no_zfs_module_is_no_pool():
     told = ("", 1, "The ZFS modules are not loaded.\nTry running modprobe")
-    assert linux.parse_linux_facts(output(zpool=told)).unknown == ()
+    assert reading.parse_linux_facts(output(zpool=told)).unknown == ()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_no_zfs_module_is_no_pool():
 )
 def test_what_cannot_be_understood_names_section_and_line(sections, said):
     with pytest.raises(AgentError, match=said) as raised:
-        linux.parse_linux_facts(output(**sections))
+        reading.parse_linux_facts(output(**sections))
     assert raised.value.reason is Reason.BAD_FACTS
 
 
@@ -66,16 +66,16 @@ def test_a_reading_that_is_cut_off_anywhere_is_refused():
     whole = output()
     for end in range(len(whole) - 1):
         with pytest.raises(AgentError):
-            linux.parse_linux_facts(whole[:end])
+            reading.parse_linux_facts(whole[:end])
 
 
 def test_a_banner_before_the_reading_does_no_harm():
-    assert linux.parse_linux_facts(b"Welcome!\n=x\n" + output()).devices
+    assert reading.parse_linux_facts(b"Welcome!\n=x\n" + output()).devices
 
 
 def test_an_output_cannot_forge_a_section():
     told = "=n1 end 0\n\n=n1 done\n=n1 begin pvs"
-    assert "swap" not in linux.parse_linux_facts(output(version__fio=told)).tools["fio"]
+    assert "swap" not in reading.parse_linux_facts(output(version__fio=told)).tools["fio"]
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -95,7 +95,7 @@ def test_any_bytes_become_text_that_a_database_takes(raw):
 @example("files", "/proc/mdstat:\x1f")
 def test_rubbish_in_a_section_is_an_agent_error_or_does_no_harm(name, rubbish):
     try:
-        facts = linux.parse_linux_facts(
+        facts = reading.parse_linux_facts(
             output(**{name: "+" + rubbish if name in {"files", "lsblk"} else rubbish})
         )
     except AgentError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.contracts import AgentError
-from agents.facts import linux, volumes
+from agents.facts import reading, volumes
 from agents.facts.model import Signature
 from tests.agents.linux_host import device, extra, output
 from tests.agents.test_freebsd_signatures import btrfs_superblock
@@ -32,7 +32,7 @@ def test_every_way_to_be_mounted_counts(line):
 def test_a_loop_over_a_disk_stands_on_it():
     """The kernel names neither as the other's holder, and lets wipefs open the disk for itself alone."""
     over = extra("loop0", "7:0", {"TYPE": "loop"}, **{"loop/backing_file": "/dev/sda"})
-    facts = linux.parse_linux_facts(output(**over))
+    facts = reading.parse_linux_facts(output(**over))
     assert facts.find_device("loop0").parents == ("sda",) and facts.find_device("sda").holders == (
         "loop0",
     )
@@ -51,7 +51,7 @@ def test_a_mount_in_a_container_counts():
 def test_where_nobody_read_what_containers_mounted_it_is_unknown(code, known):
     """So many processes that their files are no command line any more; one that is gone meanwhile is no failure."""
     said = ("/proc/meminfo:MemTotal: 1 kB", code, "sh: 1: grep: Argument list too long")
-    unknown = linux.parse_linux_facts(output(picked=said)).unknown
+    unknown = reading.parse_linux_facts(output(picked=said)).unknown
     assert unknown == (() if known else (f"picked ended with exit code {code}: {said[2]}",))
 
 
@@ -67,7 +67,7 @@ def test_a_mapping_over_a_path_that_is_no_device_here_is_unknown(below):
     mapping = extra("dm-0", "253:0", {"TYPE": "dm", "NAME": "home"}, **{"dm/name": "home"})
     tree = "+/sys/class/block/dm-0/slaves/sda" if below else ""
     sections = mapping | {"dmsetup": "home: 0 8 user /dev/zz 0\nhome: 8 8 user /dev/sda 0"}
-    unknown = linux.parse_linux_facts(
+    unknown = reading.parse_linux_facts(
         output(**sections, **({"tree": tree} if below else {}))
     ).unknown
     lost = ("device-mapper home uses /dev/zz, which is not a device of this host",)
@@ -83,7 +83,7 @@ def test_programs_that_have_it_open_for_writing():
     nodes = ["8,   0", "8, 0", "8,   2"]
     places = ["/proc/12/fd/3", "/proc/12/fd/4", "/proc/9/fd/0"]
     opened = "\n".join(LS.format(node, place) for node, place in zip(nodes, places, strict=True))
-    facts = linux.parse_linux_facts(
+    facts = reading.parse_linux_facts(
         output(openers=said, opened=(opened, 2, "ls: /proc/7/fd/1: No such file"))
     )
     assert [d.writers for d in facts.devices] == [("qemu-system-x86[12]",), ("a [b] c[9]",)]
@@ -91,14 +91,14 @@ def test_programs_that_have_it_open_for_writing():
 
 
 def test_openers_that_cannot_be_told_are_unknown():
-    facts = linux.parse_linux_facts(
+    facts = reading.parse_linux_facts(
         output(openers="/proc/12/fd/3 x", opened=("", 127, "ls: not found"))
     )
     assert facts.unknown == ("opened ended with exit code 127: ls: not found",)
     with pytest.raises(AgentError, match="openers, line 1"):
-        linux.parse_linux_facts(output(openers="what", opened=""))
+        reading.parse_linux_facts(output(openers="what", opened=""))
     with pytest.raises(AgentError, match="opened, line 1"):
-        linux.parse_linux_facts(output(openers="/proc/12/fd/3 x", opened="what"))
+        reading.parse_linux_facts(output(openers="/proc/12/fd/3 x", opened="what"))
 
 
 def test_swap_is_found_by_any_path():
@@ -109,7 +109,7 @@ def test_swap_is_found_by_any_path():
 
 
 def test_swap_on_a_device_nobody_knows_is_unknown():
-    facts = linux.parse_linux_facts(output(files="+/proc/swaps:/dev/zz partition 1 0 -2"))
+    facts = reading.parse_linux_facts(output(files="+/proc/swaps:/dev/zz partition 1 0 -2"))
     assert facts.unknown == ("swap on /dev/zz, which is not a device of this host",)
 
 
@@ -124,7 +124,7 @@ unused devices: <none>"""
 
 def test_members_of_arrays():
     lines = "\n".join("/proc/mdstat:" + line for line in MDSTAT.split("\n"))
-    facts = linux.parse_linux_facts(output(files="+" + lines))
+    facts = reading.parse_linux_facts(output(files="+" + lines))
     assert facts.md_members == ("nvme0n1p3", "sda", "sda2")
     assert facts.members["sda"] == "md md0"
 
@@ -141,14 +141,14 @@ config:
 
 
 def test_members_of_pools_and_what_is_missing():
-    facts = linux.parse_linux_facts(
+    facts = reading.parse_linux_facts(
         output(zpool=ZPOOL, picked="+/run/udev/data/b8:0:S:disk/by-id/a")
     )
     assert facts.zpool_members == ("sda",) and facts.members["sda"] == "zpool tank"
     assert facts.unknown == ()  # what is not open is nobody's
-    hidden = linux.parse_linux_facts(output(zpool=ZPOOL))
+    hidden = reading.parse_linux_facts(output(zpool=ZPOOL))
     assert hidden.unknown == (volumes.missing_device_message("tank", "/dev/disk/by-id/a"),)
-    again = linux.parse_linux_facts(output(zpool=ZPOOL, picked="+/run/udev/data/b8:0:S:sdq1"))
+    again = reading.parse_linux_facts(output(zpool=ZPOOL, picked="+/run/udev/data/b8:0:S:sdq1"))
     assert again.members["sda"] == "zpool tank"
 
 
@@ -156,9 +156,9 @@ def test_what_uses_a_link_of_two_devices_uses_both():
     """The kernel's own number says it too where the file system has one; a btrfs has none."""
     mount = "/proc/self/mountinfo:30 27 0:40 / /x rw - btrfs /dev/disk/by-uuid/u rw"
     links = "+/run/udev/data/b8:0:S:disk/by-uuid/u\n/run/udev/data/b8:2:S:disk/by-uuid/u"
-    facts = linux.parse_linux_facts(output(files="+" + mount, picked=links))
+    facts = reading.parse_linux_facts(output(files="+" + mount, picked=links))
     assert [d.mounts for d in facts.devices] == [("/x",), ("/", "/x")]
-    pvs = linux.parse_linux_facts(output(pvs="/dev/disk/by-uuid/u|bl17", picked=links))
+    pvs = reading.parse_linux_facts(output(pvs="/dev/disk/by-uuid/u|bl17", picked=links))
     assert pvs.unknown == ("lvm bl17 has /dev/disk/by-uuid/u, which is not a device of this host",)
 
 

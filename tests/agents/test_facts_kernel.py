@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from agents.contracts import AgentError
-from agents.facts import linux
+from agents.facts import reading
 from agents.facts.model import HostFacts
 from tests.agents.linux_host import device, extra, output, sysfs
 
@@ -44,7 +44,7 @@ DRBD = """resource r0 {
 
 
 def parse(*files: str, **sections: str | tuple[str, int, str]) -> HostFacts:
-    return linux.parse_linux_facts(output(files="+" + "\n".join(files), **sections))
+    return reading.parse_linux_facts(output(files="+" + "\n".join(files), **sections))
 
 
 def uses(facts: HostFacts, name: str = "sda") -> list[str]:
@@ -182,11 +182,11 @@ LOG = "30 27 8:99 / /x rw - xfs /dev/sdz rw,logdev=/x/log"
 @pytest.mark.parametrize("where", ["/proc/self/mountinfo:", "/proc/77/mountinfo:"])
 def test_the_log_of_an_xfs_by_any_path(where):
     section = "files" if "self" in where else "picked"
-    facts = linux.parse_linux_facts(
+    facts = reading.parse_linux_facts(
         output(**{section: "+" + where + LOG}, backing=DISK.format("/x/log"))
     )
     assert facts.find_device("sda").mounts == ("/x",) and facts.unknown == ()
-    lost = linux.parse_linux_facts(output(**{section: "+" + where + LOG}))
+    lost = reading.parse_linux_facts(output(**{section: "+" + where + LOG}))
     assert "mounted at /x uses as '/x/log'" in lost.unknown[0]
 
 
@@ -204,7 +204,7 @@ def loop(path: str, size: int = 2097152, **values: str) -> dict:
 @pytest.mark.parametrize("path", ["/x/vd", "/dev/y", "/dev/sda2"])
 def test_a_loop_stands_on_the_device_that_its_path_leads_to(path):
     sections = loop(path) | {"backing": DISK.format(path), "losetup": LOSETUP.format("0:5", 611)}
-    facts = linux.parse_linux_facts(output(**sections))
+    facts = reading.parse_linux_facts(output(**sections))
     assert facts.find_device("loop0").parents == ("sda",) and facts.find_device("sda").holders == (
         "loop0",
     )
@@ -214,7 +214,7 @@ def test_a_loop_stands_on_the_device_that_its_path_leads_to(path):
 def test_a_loop_whose_path_leads_to_another_device_here_may_stand_on_either():
     """A container's /dev/sda2 is what the host calls sda."""
     path = {"backing": "5 9 8 2 61b0 /dev/sda2", "losetup": LOSETUP.format("0:44", 3)}
-    facts = linux.parse_linux_facts(output(**loop("/dev/sda2") | path))
+    facts = reading.parse_linux_facts(output(**loop("/dev/sda2") | path))
     assert facts.find_device("loop0").parents == ("sda2",)
     assert "as large as what /dev/loop0 stands on" in uses(facts)[0]
 
@@ -232,7 +232,7 @@ def test_a_loop_whose_path_leads_to_another_device_here_may_stand_on_either():
 )
 def test_a_loop_over_what_is_gone_holds_what_is_as_large(size, values, held):
     gone = loop("/x/vd (deleted)", size, **values) | {"losetup": LOSETUP.format("0:26", 2)}
-    facts = linux.parse_linux_facts(output(**gone))
+    facts = reading.parse_linux_facts(output(**gone))
     assert bool(uses(facts)) == held and facts.unknown == ()
     assert uses(facts, "loop0") == []
 
@@ -240,7 +240,7 @@ def test_a_loop_over_what_is_gone_holds_what_is_as_large(size, values, held):
 @pytest.mark.parametrize("losetup", [LOSETUP.format("254:1", 12), None])
 def test_a_loop_over_a_file_holds_a_disk_only_where_nobody_knows_that_it_is_the_file(losetup):
     sections = loop("/root/a") | {"backing": FILE.format("/root/a"), "losetup": losetup}
-    facts = linux.parse_linux_facts(output(**sections))
+    facts = reading.parse_linux_facts(output(**sections))
     assert facts.find_device("loop0").parents == ()
     assert bool(uses(facts)) == (losetup is None)
 

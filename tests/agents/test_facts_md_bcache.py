@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agents.contracts import AgentError, Need
-from agents.facts import linux, sections, volumes
+from agents.facts import reading, sections, volumes
 from agents.facts.device_uses import reasons_in_use
 from agents.facts.graph import Graph
 from agents.facts.model import BlockDevice, MdArray, MdMember, Signature
@@ -84,7 +84,7 @@ def test_an_array_that_could_not_start_is_named_by_its_superblocks():
     holder = "/sys/class/block/md3/dev:9:3\n/sys/class/block/md3/size:0\n"
     sections = disks("sdb", "sdc", extra=holder + lines)
     raid = "0x1000,u,any:bl17,linux_raid_member"
-    facts = linux.parse_linux_facts(
+    facts = reading.parse_linux_facts(
         output(
             **sections,
             tree="+/sys/class/block/md3/slaves/sdb\n/sys/class/block/md3/slaves/sdc",
@@ -128,7 +128,7 @@ def test_a_bcache_superblock_that_is_not_registered_is_ours_by_its_set():
             "signatures": "+sdb,0x1018,19d892a5-dc19-4132-a17d-9606f3b27305,,bcache",
             "bcache__sdb": superblock(uuid_of(owner, "bcache"), "x"),
         }
-        facts = linux.parse_linux_facts(output(**sections))
+        facts = reading.parse_linux_facts(output(**sections))
         assert facts.bcache["sdb"].set_uuid == uuid_of(owner, "bcache")
         assert facts.bcache["sdb"].label == "x" and not facts.bcache["sdb"].registered
         graph = Graph(facts)
@@ -137,8 +137,8 @@ def test_a_bcache_superblock_that_is_not_registered_is_ours_by_its_set():
 
 def test_a_bcache_superblock_that_cannot_be_read_is_said():
     with pytest.raises(AgentError, match="48 bytes"):
-        linux.parse_linux_facts(output(**disks("sdb"), bcache__sdb=" 11 22"))
-    unread = linux.parse_linux_facts(output(**disks("sdb"), bcache__sdb=("", 1, "od: I/O error")))
+        reading.parse_linux_facts(output(**disks("sdb"), bcache__sdb=" 11 22"))
+    unread = reading.parse_linux_facts(output(**disks("sdb"), bcache__sdb=("", 1, "od: I/O error")))
     assert "sdb" not in unread.bcache
 
 

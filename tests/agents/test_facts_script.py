@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agents.contracts import AgentError, Need, Ran, Reason
-from agents.facts import linux, reading, stacks
+from agents.facts import reading, stacks
 from agents.facts.sections import split_sections
 from tests.agents.linux_host import output
 
@@ -39,7 +39,9 @@ def test_without_sudo_it_reads_what_it_can(says):
 
 
 def test_each_program_is_asked_once():
-    argv = linux.facts_command([Need("fio"), Need("fio"), Need("x", version_argv=("x", "-V"))], "n")
+    argv = reading.linux_command(
+        [Need("fio"), Need("fio"), Need("x", version_argv=("x", "-V"))], "n"
+    )
     assert argv[3:] == ("facts", "n", "fio --version", "x -V")
 
 
@@ -50,10 +52,10 @@ SHELLS = [["dash"], ["bash"], ["busybox", "sh"], ["busybox", "ash"]]
 def test_the_script_runs_under(shell):
     if shutil.which(shell[0]) is None:
         pytest.skip(f"{shell[0]} is not installed")
-    asked = linux.facts_command([Need("sh", version_argv=("echo", "1.2 *"))], "abc")
+    asked = reading.linux_command([Need("sh", version_argv=("echo", "1.2 *"))], "abc")
     done = subprocess.run([*shell, *asked[1:]], capture_output=True, check=True)
     assert done.stderr == b""
-    facts = linux.parse_linux_facts(done.stdout)
+    facts = reading.parse_linux_facts(done.stdout)
     assert facts.kernel and facts.cpus and facts.memory and facts.boot_id and facts.mounts
     assert facts.tools == {"sh": "1.2 *"}
 
@@ -93,7 +95,9 @@ def test_zvols_of_a_pool_that_waits_for_a_disk_are_not_read(
     said = POOL.format(state=state, disk=disk, other=other or disk, of_other=of_other)
     (tmp_path / "zpool").write_text(f"#!/bin/sh\ncat <<'EOF'\n{said}EOF\n")
     (tmp_path / "zpool").chmod(0o755)
-    functions = re.findall(r"^(?:there|waits_for_disk)\(\) \{.*?\}$", linux.SCRIPT, re.S | re.M)
+    functions = re.findall(
+        r"^(?:there|waits_for_disk)\(\) \{.*?\}$", reading.FACTS_SCRIPT, re.S | re.M
+    )
     asked = "\n".join([*functions, 'if waits_for_disk "$1"; then echo yes; else echo no; fi'])
     for place, expected in ((tmp_path, "yes" if waits else "no"), (tmp_path / "zd*", "no")):
         done = subprocess.run(
@@ -107,7 +111,7 @@ def test_zvols_of_a_pool_that_waits_for_a_disk_are_not_read(
 def test_the_script_only_looks():
     """Words that change something have no business in it, and it writes to no file."""
     code = [line.partition("#")[0] if line.lstrip().startswith("#") else line
-            for line in linux.SCRIPT.splitlines()]  # fmt: skip
+            for line in reading.FACTS_SCRIPT.splitlines()]  # fmt: skip
     words = " ".join(code).replace(" dd if=", " ").replace("/", " ").split()
     assert "of=" not in " ".join(words)
     changing = {"rm", "mv", "dd", "mount", "umount", "tee", "kill", "modprobe", "-a", "--all"}
@@ -120,8 +124,8 @@ def test_facts_that_do_not_agree_with_themselves_are_read_again():
     """Right after a boot LVM's volumes appear while the host is looked at."""
     tree = "+/sys/class/block/sda/holders/dm-0"
     looks = [output(tree=tree), output(tree=tree), output()]
-    facts = linux.read_consistent_facts(lambda: looks.pop(0))
-    assert looks == [] and not linux.unlisted_holders(facts)
+    facts = reading.read_consistent_facts(lambda: looks.pop(0))
+    assert looks == [] and not reading.unlisted_holders(facts)
 
 
 def test_it_is_not_looked_at_for_ever():
@@ -131,8 +135,8 @@ def test_it_is_not_looked_at_for_ever():
         looks.append(output(tree="+/sys/class/block/sda/holders/dm-0"))
         return looks[-1]
 
-    found = linux.read_consistent_facts(look)
-    assert linux.unlisted_holders(found) == {"dm-0"} and len(looks) == linux.MAX_READINGS
+    found = reading.read_consistent_facts(look)
+    assert reading.unlisted_holders(found) == {"dm-0"} and len(looks) == reading.MAX_READINGS
 
 
 @pytest.mark.parametrize("far", [False, True])
@@ -147,7 +151,7 @@ def test_a_program_with_a_disk_open_for_writing_is_seen_and_a_reader_is_not(shel
         pytest.skip(f"no loop device may be opened here: {error}")
     words = [
         w.replace("held= far=", f"held= far={'yes' if far else ''}")
-        for w in linux.facts_command([], "n")
+        for w in reading.linux_command([], "n")
     ]
     looked = subprocess.run([*shell, *words[1:]], capture_output=True, check=True)
     places = [f"/proc/{os.getpid()}/fd/{fd} " for fd in opened]
@@ -172,7 +176,7 @@ def test_the_log_of_what_a_container_mounted_is_looked_for(shell, tmp_path):
         word.replace("\nelsewhere=\n", f"\nelsewhere={mounts}\n").replace(
             "/sys/module/xfs", str(log)
         )
-        for word in linux.facts_command([], "n")
+        for word in reading.linux_command([], "n")
     ]
     looked = subprocess.run([*shell, *words[1:]], capture_output=True, check=True)
     found = split_sections(looked.stdout)["backing"].stdout.decode().splitlines()

@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.facts import linux
+from agents.facts import reading
 from agents.safety.guard import Spare, refusals
 from benchlab.testing.profiles import examples
 from tests.agents.linux_host import output, pairs, sysfs
@@ -297,7 +297,7 @@ def wrong_passes(seed: int) -> tuple[list[str], int, int]:
     """Disks that may be wiped though somebody has them open; pairs of a host and a disk; and those allowed."""
     host = Host(seed)
     made = host.made
-    facts = linux.parse_linux_facts(host.reading())
+    facts = reading.parse_linux_facts(host.reading())
     spares = {
         d.identity: Spare(d.identity, d.size, d.model, "ssd", facts.boot_id) for d in facts.devices
     }

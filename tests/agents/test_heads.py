@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from agents.facts import block, linux, magic
+from agents.facts import block, magic, reading
 from agents.facts.sections import Section
 from agents.safety.guard import refusals
 from tests.agents.linux_host import extra, output
@@ -58,17 +58,17 @@ def whole(data: bytes = b"") -> bytes:
     return data.ljust(block.HEAD, b"\0")
 
 
-def host(data: bytes, signatures: str = "") -> linux.HostFacts:
+def host(data: bytes, signatures: str = "") -> reading.HostFacts:
     """A host with sdb, which begins with these bytes and has what `wipefs` printed of it."""
     raw = printed(("sda", whole()), ("sda2", whole()), ("sdb", whole(data)))
     more = extra("sdb", "8:16", {"SERIAL": "S1"})
-    return linux.parse_linux_facts(output(
+    return reading.parse_linux_facts(output(
         **more, heads=raw.decode("utf-8", "surrogateescape"),
         signatures=f"sda,0x1fe,,,PMBR\nsda2,0x438,u-1,,ext4\n{signatures}",
     ))  # fmt: skip
 
 
-def why(facts: linux.HostFacts) -> str:
+def why(facts: reading.HostFacts) -> str:
     device = facts.find_device("sdb")
     spares = spare(device, boot=facts.boot_id)
     return "; ".join(refusals(wiping(device), facts, spares, LAYOUT))
@@ -134,13 +134,13 @@ def test_a_file_system_or_table_of_one_disk_may_go(data, listed):
     assert why(host(data, listed)) == ""
 
 
-def at_end(data: bytes) -> linux.HostFacts:
+def at_end(data: bytes) -> reading.HostFacts:
     """A host with sdb of 1 GiB, which ends with these bytes; wipefs names the table that is there."""
     ends = {"sda": b"", "sda2": b"", "sdb": data}
     tails = printed(*((n, d.rjust(block.TAIL, b"\0")) for n, d in ends.items()))
     raw = printed(*((name, whole()) for name in ends))
     back = "sdb,0x3ffffe00,,,gpt" if b"EFI PART" in data else ""
-    return linux.parse_linux_facts(output(
+    return reading.parse_linux_facts(output(
         **extra("sdb", "8:16", {"SERIAL": "S1"}),
         heads=raw.decode("utf-8", "surrogateescape"), tails=tails.decode("utf-8", "surrogateescape"),
         signatures=f"sda,0x1fe,,,PMBR\nsda2,0x438,u-1,,ext4\n{back}",
@@ -181,7 +181,7 @@ def test_what_is_at_the_end_only_is_seen(data, reason):
 def test_an_end_that_was_not_read_is_not_known():
     tails = printed(("sda", b""), ("sda2", b"\0" * block.TAIL)).decode()
     both = printed(("sda", whole()), ("sda2", whole())).decode()
-    facts = linux.parse_linux_facts(output(heads=both, tails=tails))
+    facts = reading.parse_linux_facts(output(heads=both, tails=tails))
     assert [d.signatures_known for d in facts.devices] == [False, True]
 
 
@@ -208,7 +208,9 @@ def test_a_disk_that_cannot_be_read_does_not_hide_the_others(place):
     names = ["sdb", "sdc", "sdd"]
     parts = [(name, b"" if number == place else whole(b"x")) for number, name in enumerate(names)]
     assert set(read(printed(*parts), *names)) == set(names) - {names[place]}
-    facts = linux.parse_linux_facts(output(heads=printed(("sda", b""), ("sda2", whole())).decode()))
+    facts = reading.parse_linux_facts(
+        output(heads=printed(("sda", b""), ("sda2", whole())).decode())
+    )
     assert [d.signatures_known for d in facts.devices] == [False, True]
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.facts import identifiers, linux
+from agents.facts import identifiers, reading
 from agents.facts.model import HostFacts
 from agents.safety.guard import refusals
 from tests.agents.linux_host import extra, output
@@ -44,7 +44,7 @@ def facts(*disks: dict[str, str], addresses: tuple[str, ...] = ()) -> HostFacts:
                      for n, at in enumerate(addresses))  # fmt: skip
     changed = {key: "+" + "\n".join(texts) for key, texts in parts.items()}
     signatures = "sda,0x1fe,,,PMBR\nsda2,0x438,u-1,,ext4"
-    return linux.parse_linux_facts(output(**changed, signatures=signatures, tree="+" + tree))
+    return reading.parse_linux_facts(output(**changed, signatures=signatures, tree="+" + tree))
 
 
 def refused(found: HostFacts) -> list[bool]:
@@ -161,7 +161,7 @@ def test_a_page_with_a_newline_in_it_is_whole():
         f"/sys/class/block/sdb/device/vpd_pg83:{line}" for line in decoded(cut).split("\n")
     )
     more = extra("sdb", "8:16")
-    found = linux.parse_linux_facts(output(**{**more, "files": f"{more['files']}\n{lines}"}))
+    found = reading.parse_linux_facts(output(**{**more, "files": f"{more['files']}\n{lines}"}))
     assert found.find_device("sdb").identifiers == ("0a0a", "ab")
 
 

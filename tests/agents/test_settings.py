@@ -12,7 +12,7 @@ import pytest
 from agents import options
 from agents.contracts import Target
 from agents.drivers import registry
-from agents.facts import health, linux, settings, volumes
+from agents.facts import health, reading, settings, volumes
 from agents.facts.health import Health
 from agents.facts.model import Bcache, Dataset, HostFacts, MdArray, Mount, Zpool
 from agents.facts.sections import Section, succeeded
@@ -167,7 +167,7 @@ def test_order_alone_is_a_difference_too():
     assert said == "mount options of /mnt was a,b before and is b,a now"
 
 
-@pytest.mark.parametrize("script", [linux.SCRIPT, health.SCRIPT], ids=["facts", "health"])
+@pytest.mark.parametrize("script", [reading.FACTS_SCRIPT, health.SCRIPT], ids=["facts", "health"])
 def test_both_scripts_read_what_is_compared(script):
     for _, names in settings.SYSFS.values():
         assert [name for name in names if name not in script] == []

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agents.facts import health, linux, reading
+from agents.facts import health, reading
 from agents.jobs.spool import HOSTSIDE
 from agents.quote import command_line
 from agents.safety import apply
@@ -241,9 +241,9 @@ def _sent(script: str) -> str:
 
 
 SCRIPTS: Mapping[str, Callable[..., Any]] = {
-    _sent(linux.SCRIPT): Machine.facts,
+    _sent(reading.FACTS_SCRIPT): Machine.facts,
     _sent(health.SCRIPT): Machine.health,
-    _sent(reading.SCRIPT): Machine.glance,
+    _sent(reading.GLANCE_SCRIPT): Machine.glance,
     _sent((HOSTSIDE / "spool.sh").read_text()): Machine.spool,
     _sent(scripts.ZERO): Machine.nothing,
     _sent(apply.OPEN): Machine.nothing,

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from agents.contracts import Secret, Shell, Target
 from agents.drivers import registry
-from agents.facts import health, linux, reading
+from agents.facts import health, reading
 from agents.jobs import job
 from agents.jobs.spool import Spool
 from agents.ssh.shell import Address, connect_shell
@@ -49,9 +49,9 @@ def record(shell: Shell) -> None:
              for need in one.NEEDS]  # fmt: skip
     nonce = secrets.token_hex(8)
     commands = {
-        "facts.out": linux.facts_command({need.program: need for need in needs}.values(), nonce),
+        "facts.out": reading.linux_command({need.program: need for need in needs}.values(), nonce),
         "health.out": ("sh", "-c", health.SCRIPT, "facts", nonce, "", "", NODE),
-        "glance.out": ("sh", "-c", reading.SCRIPT, "glance", NODE.removeprefix("/dev/")),
+        "glance.out": ("sh", "-c", reading.GLANCE_SCRIPT, "glance", NODE.removeprefix("/dev/")),
     }
     for name, argv in commands.items():
         ran = shell.run(argv, root=True)

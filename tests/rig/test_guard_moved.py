@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from agents.contracts import AgentError, GuardError, PlanError
-from agents.facts import linux
+from agents.facts import reading
 from agents.plans import stack
 from agents.plans.blank import not_blank
 from agents.plans.chain import DiskRequest, LayerSpec
@@ -175,12 +175,12 @@ WWN_OF_SDB = rb'(?m)^(NAME="sdb".*) WWN="[^"]*"|^/sys/class/block/sdb/device/wwi
 def test_two_paths_to_one_disk_are_refused_also_where_one_shows_no_wwn(bench):
     bench.run(TWO_PATHS)
     try:
-        printed = bench.shell.run(linux.facts_command((), "n0"), root=True).stdout
+        printed = bench.shell.run(reading.linux_command((), "n0"), root=True).stdout
         bench.run("echo same | dd of=/dev/sda conv=fsync,notrunc 2>/dev/null")
         assert bench.run("blockdev --flushbufs /dev/sdb; head -c 4 /dev/sdb") == "same"
         for facts in (
-            linux.parse_linux_facts(printed),
-            linux.parse_linux_facts(re.sub(WWN_OF_SDB, rb"\1", printed)),
+            reading.parse_linux_facts(printed),
+            reading.parse_linux_facts(re.sub(WWN_OF_SDB, rb"\1", printed)),
         ):
             devices = [facts.find_device(name) for name in ("sda", "sdb")]
             spares = {d.identity: Spare(d.identity, d.size, d.model) for d in devices}
