@@ -17,7 +17,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.results import arrow, columns, openapi, query_language, reading, sql
+from benchlab.results import arrow, columns, openapi, query_language, reading, sql, vocabulary
 from benchlab.results.answers import (
     FORMATS,
     Csv,
@@ -67,7 +67,7 @@ class TableViewSet(viewsets.GenericViewSet[Any]):
     def _table_response(self, request: Request) -> HttpResponseBase:
         query = query_language.parse_query(self.shape, dict(request.query_params.lists()))
         visible = reading.queried_campaigns(query, request.user)
-        query = reading.resolve_query(query, visible)
+        query = vocabulary.resolve_query(query, visible)
         form = cast(TableRenderer, request.accepted_renderer)
         make_answer = self.answer_maker(query, visible, form)
         if request.method == "HEAD":
@@ -81,20 +81,17 @@ class TableViewSet(viewsets.GenericViewSet[Any]):
         self, query: TableQuery, visible: Composable, form: TableRenderer
     ) -> Callable[[], Iterator[bytes]]:
         """Function that makes the answer, anew with each call."""
-        spreadsheet = form.format == "csv"
         fields = [Field(c.name, c.kind) for c in query.columns]
-        if query.wide and sql.has_figure_columns(query):
-            statement = sql.figures_table(query, visible, spreadsheet=spreadsheet)
-        elif query.wide:
+        metrics: list[sql.Metric] = []
+        if query.wide and not sql.has_figure_columns(query):
             metrics = reading.wide_metrics(query, visible)
-            statement = sql.wide_table(query, metrics, visible, spreadsheet=spreadsheet)
             names = sql.wide_column_names(query, metrics)
             fields += [
                 Field(name, columns.NUMBER, unit)
                 for name, (_, unit) in zip(names, metrics, strict=True)
             ]
-        else:
-            statement = sql.long_table(query, visible, spreadsheet=spreadsheet)
+        spreadsheet = form.format == "csv"
+        statement = sql.table_statement(query, visible, metrics, spreadsheet=spreadsheet)
         if isinstance(form, Csv):
             first = csv_header([field.name for field in fields])
             return lambda: chain([first], reading.csv_lines(statement))

@@ -61,17 +61,17 @@ class TableShape:
     order: str
 
 
-TEXT, NAME, WHOLE, NUMBER, TIME, JSON = (
-    Kind.TEXT,
-    Kind.NAME,
-    Kind.WHOLE,
-    Kind.NUMBER,
-    Kind.TIME,
-    Kind.JSON,
-)
+TEXT, NAME, WHOLE, NUMBER, TIME, JSON, _ = Kind
 # Other names of filters.
 ALIASES = {"oio": "outstanding", "name": "metric"}
 UNITS = tuple(unit.value for unit in Unit)
+# Nouns whose rows have names.
+NOUN_TABLES = {
+    "campaign": "campaigns_campaign",
+    "host": "hosts_host",
+    "topology": "topologies_topology",
+    "workload": "campaigns_workload",
+}
 PARAM = "param."
 METRIC = "metric."
 FIGURE_SQL = (

@@ -13,7 +13,7 @@ from benchlab.results import sql
 from benchlab.results.columns import METRIC, Column, Kind
 from benchlab.results.query_language import QueryError, TableQuery
 from benchlab.results.reading import fetch_rows
-from benchlab.results.sql_conditions import trusted_sql
+from benchlab.results.sql import trusted_sql
 
 # attempts: reading more takes longer than people wait
 MAX_ATTEMPTS = 20_000

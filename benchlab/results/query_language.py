@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any
 
 from benchlab.results.columns import (
     ALIASES,
@@ -29,7 +29,6 @@ from benchlab.results.columns import (
 )
 from benchlab.topologies import moments
 
-T = TypeVar("T")
 Value = str | int | float | bool | datetime
 OPERATORS = ("in", "ne", "gt", "gte", "lt", "lte", "contains", "isnull")
 EQUALITY_OPERATORS = ("eq", "ne", "in")
@@ -38,6 +37,8 @@ MAX_BIGINT = 2**63 - 1
 MAX_ROWS = 10**9
 # limit of one request
 MAX_COLUMNS = 200
+# Parameter -> attribute of TableQuery, where it has another name.
+ATTRIBUTES = {"fields": "columns", "ordering": "order"}
 OWN_PARAMETERS = ("fields", "ordering", "limit", "wide", "library", "latest", "format")
 
 
@@ -77,55 +78,30 @@ def parse_query(shape: TableShape, query: Mapping[str, Sequence[str]]) -> TableQ
     """Parse a query. Raises QueryError with every parameter that is wrong."""
     errors: dict[str, str] = {}
     conditions: list[Condition] = []
+    wide = query.get("wide", [""])[-1].lower() == "true"
+    own: dict[str, Any] = {"columns": _default_columns(shape, wide)}
+    readers: dict[str, Callable[[str], object]] = {
+        "fields": lambda text: _parse_fields(shape, text, wide),
+        "ordering": lambda text: _parse_ordering(shape, text, wide),
+        "limit": _parse_limit,
+        "wide": lambda text: _parse_wide(shape, text),
+        "library": _parse_flag,
+        "latest": _parse_flag,
+        # of the answer, not of the table
+        "format": str,
+    }
     for name, texts in query.items():
-        if name in OWN_PARAMETERS:
-            continue
         try:
-            conditions.append(_parse_condition(shape, name, texts))
+            if name in readers:
+                own[ATTRIBUTES.get(name, name)] = readers[name](texts[-1])
+            else:
+                conditions.append(_parse_condition(shape, name, texts))
         except ValueError as error:
             errors[name] = str(error)
-    own: dict[str, str] = {name: query[name][-1] for name in OWN_PARAMETERS if name in query}
-    wide = _parse_own(errors, own, "wide", _parse_flag, False)
-    if "wide" in own and shape.name != "results":
-        errors["wide"] = "Only /api/results/ has metrics that can be columns."
-    parsed = TableQuery(
-        shape,
-        tuple(conditions),
-        tuple(
-            _parse_own(
-                errors,
-                own,
-                "fields",
-                lambda t: _parse_fields(shape, t, wide),
-                _default_columns(shape, wide),
-            )
-        ),
-        tuple(_parse_own(errors, own, "ordering", lambda t: _parse_ordering(shape, t, wide), ())),
-        _parse_own(errors, own, "limit", _parse_limit, None),
-        wide,
-        _parse_own(errors, own, "library", _parse_flag, False),
-        _parse_own(errors, own, "latest", _parse_flag, False),
-    )
     if errors:
         raise QueryError(errors)
-    return parsed
-
-
-def _parse_own(
-    errors: dict[str, str],
-    own: Mapping[str, str],
-    name: str,
-    read: Callable[[str], T],
-    default: T,
-) -> T:
-    """One of our own parameters, its error noted."""
-    if name not in own:
-        return default
-    try:
-        return read(own[name])
-    except ValueError as error:
-        errors[name] = str(error)
-        return default
+    own.pop("format", None)
+    return TableQuery(shape, tuple(conditions), **own)
 
 
 def _parse_condition(shape: TableShape, name: str, texts: Sequence[str]) -> Condition:
@@ -143,18 +119,13 @@ def _parse_condition(shape: TableShape, name: str, texts: Sequence[str]) -> Cond
         raise ValueError(f"{stem} is a {column.kind.value}; it contains nothing.")
     if operator == "in":
         texts = [part for text in texts for part in text.split(",")]
-    if operator == "isnull":
-        return Condition(column, operator, (_parse_flag(texts[-1]),), _metric_name(stem))
-    return Condition(
-        column,
-        operator,
-        tuple(_parse_value(column, operator, text) for text in texts),
-        _metric_name(stem),
+    values = (
+        (_parse_flag(texts[-1]),)
+        if operator == "isnull"
+        else tuple(_parse_value(column, operator, text) for text in texts)
     )
-
-
-def _metric_name(stem: str) -> str:
-    return stem.removeprefix(METRIC) if stem.startswith(METRIC) else ""
+    metric = stem.removeprefix(METRIC) if stem.startswith(METRIC) else ""
+    return Condition(column, operator, values, metric)
 
 
 def _find_column(shape: TableShape, stem: str) -> Column:
@@ -225,6 +196,12 @@ def _parse_time(text: str) -> datetime:
         raise ValueError(f"Give a time as 2026-11-21T11:00:00Z, not {text[:30]!r}.") from None
 
 
+def _parse_wide(shape: TableShape, text: str) -> bool:
+    if shape.name != "results":
+        raise ValueError("Only /api/results/ has metrics that can be columns.")
+    return _parse_flag(text)
+
+
 def _parse_flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("Give true or false.")
@@ -238,22 +215,23 @@ def _parse_limit(text: str) -> int:
     return limit
 
 
-def _default_columns(shape: TableShape, wide: bool) -> list[Column]:
-    return [c for c in shape.columns.values() if c.by_default and not (wide and c.per_row)]
+def _default_columns(shape: TableShape, wide: bool) -> tuple[Column, ...]:
+    shown = (column for column in shape.columns.values() if column.by_default)
+    return tuple(column for column in shown if not (wide and column.per_row))
 
 
-def _parse_fields(shape: TableShape, text: str, wide: bool) -> list[Column]:
-    columns = [_output_column(shape, name, wide) for name in _split_names(text)]
+def _parse_fields(shape: TableShape, text: str, wide: bool) -> tuple[Column, ...]:
+    columns = tuple(_output_column(shape, name, wide) for name in _split_names(text))
     if not 1 <= len(columns) <= MAX_COLUMNS:
         raise ValueError(f"Name 1 to {MAX_COLUMNS} columns, separated by commas.")
     return columns
 
 
-def _parse_ordering(shape: TableShape, text: str, wide: bool) -> list[tuple[Column, bool]]:
-    return [
+def _parse_ordering(shape: TableShape, text: str, wide: bool) -> tuple[tuple[Column, bool], ...]:
+    return tuple(
         (_output_column(shape, name.removeprefix("-"), wide), name.startswith("-"))
         for name in _split_names(text)
-    ]
+    )
 
 
 def _split_names(text: str) -> Iterable[str]:

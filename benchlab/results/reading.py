@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -14,28 +13,12 @@ from django.db import connection
 from django.db.models import Q
 from psycopg.sql import SQL, Composable, Composed
 
-from agents.drivers import registry
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.results import sql
-from benchlab.results.columns import KNOWN_METRICS, PARAM, Column, Kind
-from benchlab.results.query_language import (
-    EQUALITY_OPERATORS,
-    Condition,
-    QueryError,
-    TableQuery,
-    Value,
-)
-from benchlab.results.sql_conditions import trusted_sql
+from benchlab.results.query_language import TableQuery, Value
+from benchlab.results.sql import trusted_sql
 from benchlab.runs.models import Attempt
-from benchlab.web.filters import MAX_LISTED_WORDS, unknown_word_message
 from benchlab.web.texts import parse_row_id
-
-# Words that BenchLab knows; imported results have others, which only the rows tell.
-KNOWN_WORDS: Mapping[str, Callable[[], Iterable[str]]] = {
-    "tool": registry.all_tools,
-    "sampler": registry.all_samplers,
-    "metric": lambda: KNOWN_METRICS,
-}
 
 # Columns that identify a campaign.
 CAMPAIGN_COLUMNS = ("campaign", "campaign_id", "run", "attempt")
@@ -82,12 +65,7 @@ def queried_campaigns(
 
 def _names_library(query: TableQuery, user: AbstractBaseUser | AnonymousUser) -> bool:
     """True if it names something in the library and not the person's own, who may have a campaign of that name."""
-    return any(
-        condition.column.name in CAMPAIGN_COLUMNS
-        and condition.operator in ("eq", "in")
-        and any(_is_in_library(condition.column.name, value, user) for value in condition.values)
-        for condition in query.conditions
-    )
+    return any(_is_in_library(name, value, user) for name, value in _named_campaigns(query))
 
 
 def _is_in_library(column: str, value: Value, user: AbstractBaseUser | AnonymousUser) -> bool:
@@ -104,102 +82,14 @@ def _is_in_library(column: str, value: Value, user: AbstractBaseUser | Anonymous
 
 def names_campaigns(query: TableQuery | None) -> bool:
     """True if it names campaigns, runs or attempts: then archived ones may be among them."""
-    conditions = query.conditions if query else ()
-    return any(
-        condition.column.name in CAMPAIGN_COLUMNS and condition.operator in ("eq", "in")
-        for condition in conditions
-    )
+    return query is not None and any(_named_campaigns(query))
 
 
-def resolve_query(query: TableQuery, campaigns: Composable) -> TableQuery:
-    """Mark the options that are numbers in every run as numeric.
-
-    Raises QueryError for an option, tool, sampler, metric or name that neither BenchLab nor any run has.
-    """
+def _named_campaigns(query: TableQuery) -> Iterator[tuple[str, Value]]:
+    """(column, value) of each condition that names one."""
     for condition in query.conditions:
-        _check_known_words(condition, campaigns, query.shape.name)
-        _check_names(condition, campaigns)
-    used = {c.column.option: f"{PARAM}{c.column.option}" for c in query.conditions}
-    used |= {c.option: "fields" for c in query.columns}
-    used |= {c.option: "ordering" for c, _ in query.order}
-    used.pop("", None)
-    if not used:
-        return query
-    [flags] = fetch_rows(sql.options_statement(list(used), campaigns))
-    by_option = dict(zip(used, zip(flags[::2], flags[1::2], strict=True), strict=True))
-    if wrong := [name for name, (exists, _) in by_option.items() if not exists]:
-        raise QueryError({used[name]: f"No run of yours has an option {name}." for name in wrong})
-    numbers = {name for name, (_, number) in by_option.items() if number}
-    return replace(
-        query,
-        columns=tuple(_as_numeric(c) if c.option in numbers else c for c in query.columns),
-        order=tuple((_as_numeric(c) if c.option in numbers else c, d) for c, d in query.order),
-    )
-
-
-def _check_known_words(condition: Condition, campaigns: Composable, table: str) -> None:
-    name = condition.column.name
-    if name not in KNOWN_WORDS or condition.operator not in EQUALITY_OPERATORS:
-        return
-    own_words = set(() if table == "series" and name == "metric" else KNOWN_WORDS[name]())
-    unknown = sorted({str(value) for value in condition.values} - own_words)
-    if name == "metric":
-        patterns = {word for word in unknown if condition.column.glob and "*" in word}
-        unknown = [
-            word
-            for word in unknown
-            if word not in patterns and not _is_measured(word, campaigns, table)
-        ]
-        stored = _newest_metrics(campaigns, table) if unknown else set()
-    else:
-        stored = (
-            {word for (word,) in fetch_rows(sql.words_statement(name, campaigns))}
-            if unknown
-            else set()
-        )
-    if strange := [word for word in unknown if word not in stored]:
-        raise _unknown_word_error(
-            condition, strange[0], stored or own_words if name == "metric" else own_words | stored
-        )
-
-
-def _is_measured(metric: str, campaigns: Composable, table: str) -> bool:
-    return bool(fetch_rows(sql.has_metric_statement(metric, campaigns, table)))
-
-
-def _newest_metrics(campaigns: Composable, table: str) -> set[str]:
-    """Return the metrics of the newest attempts: those of all would need a scan of the whole table."""
-    return {word for (word,) in fetch_rows(sql.newest_metrics_statement(campaigns, table))}
-
-
-def _check_names(condition: Condition, campaigns: Composable) -> None:
-    """Refuse unknown names. An unknown id only finds nothing, as another team's does."""
-    column = condition.column
-    if column.kind is not Kind.NAME or condition.operator not in EQUALITY_OPERATORS:
-        return
-    typed = sorted({str(value) for value in condition.values})
-    names = [text for text in typed if not (text.isascii() and text.isdecimal())]
-    if not names:
-        return
-    stored = {name for (name,) in fetch_rows(sql.names_statement(column.name, names, campaigns))}
-    if strange := [name for name in names if name not in stored]:
-        some = {
-            name
-            for (name,) in fetch_rows(
-                sql.names_statement(column.name, None, campaigns, MAX_LISTED_WORDS)
-            )
-        }
-        raise _unknown_word_error(condition, strange[0], some)
-
-
-def _unknown_word_error(condition: Condition, word: str, choices: Iterable[str]) -> QueryError:
-    name, operator = condition.column.name, condition.operator
-    parameter = name if operator == "eq" else f"{name}__{operator}"
-    return QueryError({parameter: unknown_word_message(word, choices)})
-
-
-def _as_numeric(column: Column) -> Column:
-    return replace(column, kind=Kind.NUMBER, sql=f"({column.sql})::float8")
+        if condition.column.name in CAMPAIGN_COLUMNS and condition.operator in ("eq", "in"):
+            yield from ((condition.column.name, value) for value in condition.values)
 
 
 def fetch_rows(statement: Composable) -> list[tuple[Any, ...]]:
@@ -207,6 +97,11 @@ def fetch_rows(statement: Composable) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement.as_string(raw_connection()))
         return list(cursor.fetchall())
+
+
+def fetch_words(statement: Composable) -> list[str]:
+    """Return the only column of a statement that yields few rows."""
+    return [word for (word,) in fetch_rows(statement)]
 
 
 def wide_metrics(query: TableQuery, campaigns: Composable) -> list[sql.Metric]:

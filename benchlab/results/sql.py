@@ -13,8 +13,7 @@ from collections.abc import Iterable, Sequence
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from benchlab.results.columns import METRIC, Column, Kind
-from benchlab.results.query_language import TableQuery
-from benchlab.results.sql_conditions import condition_sql, sort_expression, trusted_sql
+from benchlab.results.query_language import ORDER_OPERATORS, Condition, TableQuery, Value
 from benchlab.web.texts import FORMULA_STARTS
 
 ATTEMPTS_FROM = """
@@ -25,96 +24,93 @@ JOIN campaigns_workload w ON w.id = r.workload_id"""
 LATEST = """a.outcome = 'succeeded' AND NOT EXISTS (
     SELECT FROM runs_attempt l WHERE l.run_id = a.run_id AND l.outcome = 'succeeded' AND l.number > a.number)"""
 WHOLE_ONLY = "m.labels = '{}'::jsonb AND m.value IS NOT NULL"
+SERIES_ORDER = 'x."#", s.sampler, s.device, s.metric'
+SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 # name, unit
 Metric = tuple[str, str]
 
 
-def long_table(query: TableQuery, campaigns: Composable, *, spreadsheet: bool = False) -> Composed:
-    """Select the long table. `campaigns` is a subquery of the visible ids; with `spreadsheet` no text is a formula."""
-    x = [c for c in query.columns if not c.per_row]
-    y = [c for c in query.columns if c.per_row]
-    keys = [(n, column, down) for n, (column, down) in enumerate(query.order)]
-    inner = SQL(", ").join(
-        [
-            *(_as_name(_output_expression(c, spreadsheet), c.name) for c in y),
-            *(_as_name(sort_expression(c), f"#{n}") for n, c, _ in keys if c.per_row),
-            trusted_sql("1"),
-        ]
-    )
-    return SQL(
-        "{}\nSELECT {} FROM x CROSS JOIN LATERAL (SELECT {} {} {} ORDER BY {}) y{}{}"
-    ).format(
-        _attempts_part(query, campaigns, x, spreadsheet),
-        SQL(", ").join(Identifier("y" if c.per_row else "x", c.name) for c in query.columns),
-        inner,
-        trusted_sql(query.shape.rows),
-        _and_all(_row_conditions(query)),
-        trusted_sql(query.shape.order),
-        _order_by(keys),
-        _limit_clause(query),
-    )
+def trusted_sql(text: str) -> SQL:
+    """SQL of our own making; never anything that came with a request."""
+    return SQL(text)
 
 
-def wide_table(
-    query: TableQuery,
-    metrics: Sequence[Metric],
-    campaigns: Composable,
-    *,
-    spreadsheet: bool = False,
+def table_statement(
+    query: TableQuery, campaigns: Composable, metrics: Sequence[Metric], *, spreadsheet: bool
 ) -> Composed:
-    """A row per attempt, its columns and then one per metric of the whole (not of one job, say)."""
-    columns = wide_column_names(query, metrics)
-    values = SQL(", ").join(
-        [
-            *(
-                SQL("max(m.value) FILTER (WHERE m.name = {} AND m.unit = {}) AS {}").format(
-                    Literal(name), Literal(unit), Identifier(column)
-                )
-                for (name, unit), column in zip(metrics, columns, strict=True)
-            ),
-            trusted_sql("1"),
+    """Select the table. `campaigns` is a subquery of the visible ids; with `spreadsheet` no text is a formula.
+
+    The wide table has a row per attempt, with a column for each of the `metrics` of the whole (not of one job, say). If
+    figures were chosen by `fields` those are its columns, and an attempt without any has a row, too.
+    """
+    if has_figure_columns(query):
+        part = _attempts_part(
+            query, campaigns, query.columns, spreadsheet, measurement_conditions(query)
+        )
+        return _select(part, query, _identifiers("x", query.columns), trusted_sql(""))
+    outputs: list[Composable]
+    if query.wide:
+        names = wide_column_names(query, metrics)
+        outputs = [
+            SQL("max(m.value) FILTER (WHERE m.name = {} AND m.unit = {}) AS {}").format(
+                Literal(name), Literal(unit), Identifier(column)
+            )
+            for (name, unit), column in zip(metrics, names, strict=True)
         ]
+        ending = SQL("AND {} {} HAVING count(*) > 0").format(
+            trusted_sql(WHOLE_ONLY), _row_conditions(query)
+        )
+        selected = [
+            *_identifiers("x", query.columns),
+            *(Identifier("y", name) for name in names),
+        ]
+    else:
+        outputs = [
+            *(_output(c, spreadsheet) for c in query.columns if c.per_row),
+            *_sort_keys(query, per_row=True),
+        ]
+        ending = SQL("{} ORDER BY {}").format(
+            _row_conditions(query), trusted_sql(query.shape.order)
+        )
+        selected = [Identifier("y" if c.per_row else "x", c.name) for c in query.columns]
+    lateral = SQL(" CROSS JOIN LATERAL (SELECT {} {} {}) y").format(
+        _list([*outputs, trusted_sql("1")]), trusted_sql(query.shape.rows), ending
     )
-    keys = [(n, column, down) for n, (column, down) in enumerate(query.order)]
-    return SQL(
-        "{}\nSELECT {} FROM x CROSS JOIN LATERAL (SELECT {} {} AND {} {} HAVING count(*) > 0) y{}{}"
-    ).format(
-        _attempts_part(query, campaigns, query.columns, spreadsheet),
-        SQL(", ").join(
-            [
-                *(Identifier("x", c.name) for c in query.columns),
-                *(Identifier("y", name) for name in columns),
-            ]
-        ),
-        values,
-        trusted_sql(query.shape.rows),
-        trusted_sql(WHOLE_ONLY),
-        _and_all(_row_conditions(query)),
-        _order_by(keys),
-        _limit_clause(query),
-    )
+    shared = [c for c in query.columns if not c.per_row]
+    return _select(_attempts_part(query, campaigns, shared, spreadsheet), query, selected, lateral)
 
 
-def figures_table(
-    query: TableQuery, campaigns: Composable, *, spreadsheet: bool = False
+def _select(
+    attempts: Composable, query: TableQuery, outputs: Iterable[Composable], lateral: Composable
 ) -> Composed:
-    """Select a row per attempt with the figures named in `fields` as columns; an attempt without any has a row, too."""
-    return SQL("{}\nSELECT {} FROM x{}{}").format(
-        _attempts_part(query, campaigns, query.columns, spreadsheet, measurement_conditions(query)),
-        SQL(", ").join(Identifier("x", c.name) for c in query.columns),
-        _order_by([(n, column, down) for n, (column, down) in enumerate(query.order)]),
-        _limit_clause(query),
+    terms = [
+        SQL("{} {} NULLS LAST").format(
+            Identifier("y" if column.per_row else "x", f"#{n}"),
+            trusted_sql("DESC" if down else "ASC"),
+        )
+        for n, (column, down) in enumerate(query.order)
+    ]
+    order = SQL(' ORDER BY {}, x."#"').format(_list(terms)) if terms else trusted_sql("")
+    limit = SQL(" LIMIT {}").format(Literal(query.limit)) if query.limit else trusted_sql("")
+    return SQL("{}\nSELECT {} FROM x{}{}{}").format(attempts, _list(outputs), lateral, order, limit)
+
+
+def own_rows(noun: str, campaigns: Composable) -> Composable:
+    """Condition on rows `k` of a noun: these campaigns, or what belongs to their teams."""
+    if noun == "campaign":
+        return SQL("k.id IN ({})").format(campaigns)
+    return SQL("k.team_id IN (SELECT team_id FROM campaigns_campaign WHERE id IN ({}))").format(
+        campaigns
     )
 
 
 def measurement_conditions(query: TableQuery) -> list[Composable]:
     """Return measurement conditions for attempts, met if a measurement of the whole attempt meets them."""
-    rows = _row_conditions(query)
-    if not rows:
+    if not any(condition.column.per_row for condition in query.conditions):
         return []
     return [
         SQL("EXISTS (SELECT FROM runs_measurement m WHERE m.attempt_id = a.id AND {} {})").format(
-            trusted_sql(WHOLE_ONLY), _and_all(rows)
+            trusted_sql(WHOLE_ONLY), _row_conditions(query)
         )
     ]
 
@@ -142,142 +138,65 @@ def metrics_statement(query: TableQuery, campaigns: Composable) -> Composed:
     ).format(
         _attempts_part(query, campaigns, (), False),
         trusted_sql(WHOLE_ONLY),
-        _and_all(_row_conditions(query)),
-    )
-
-
-def options_statement(names: Sequence[str], campaigns: Composable) -> Composed:
-    """Select for each option whether any run has it, and whether it is a number in all runs that have it."""
-    tests = [
-        SQL("bool_or(r.options ? {0}), bool_and(jsonb_typeof(r.options -> {0}) = 'number')").format(
-            Literal(name)
-        )
-        for name in names
-    ]
-    return SQL("SELECT {} FROM campaigns_run r WHERE r.campaign_id IN ({})").format(
-        SQL(", ").join(tests), campaigns
-    )
-
-
-def words_statement(column: str, campaigns: Composable) -> Composed:
-    """Query of the tools, or samplers, that their runs have."""
-    series = " JOIN runs_attempt a ON a.run_id = r.id JOIN runs_series s ON s.attempt_id = a.id"
-    what, more = ("s.sampler", series) if column == "sampler" else ("r.tool", "")
-    return SQL("SELECT DISTINCT {} FROM campaigns_run r{} WHERE r.campaign_id IN ({})").format(
-        trusted_sql(what), trusted_sql(more), campaigns
-    )
-
-
-# Where the metrics of a table's rows stand.
-METRIC_TABLES = {"results": "runs_measurement", "series": "runs_series"}
-METRIC_COLUMNS = {"results": "name", "series": "metric"}
-# attempts
-NEWEST_ATTEMPTS = 100
-NAME_TABLES = {
-    "campaign": "campaigns_campaign",
-    "host": "hosts_host",
-    "topology": "topologies_topology",
-    "workload": "campaigns_workload",
-}
-
-
-def has_metric_statement(metric: str, campaigns: Composable, table: str) -> Composed:
-    """Query with one row when any of their runs has it."""
-    return SQL(
-        "SELECT 1 FROM {} m JOIN runs_attempt a ON a.id = m.attempt_id JOIN campaigns_run r ON r.id = a.run_id"
-        " WHERE m.{} = {} AND r.campaign_id IN ({}) LIMIT 1"
-    ).format(
-        trusted_sql(METRIC_TABLES[table]),
-        trusted_sql(METRIC_COLUMNS[table]),
-        Literal(metric),
-        campaigns,
-    )
-
-
-def newest_metrics_statement(campaigns: Composable, table: str) -> Composed:
-    """Query of the metrics that their newest attempts have."""
-    return SQL(
-        "SELECT DISTINCT m.{} FROM {} m WHERE m.attempt_id IN (SELECT a.id FROM runs_attempt a"
-        " JOIN campaigns_run r ON r.id = a.run_id WHERE r.campaign_id IN ({}) ORDER BY a.id DESC LIMIT {})"
-    ).format(
-        trusted_sql(METRIC_COLUMNS[table]),
-        trusted_sql(METRIC_TABLES[table]),
-        campaigns,
-        Literal(NEWEST_ATTEMPTS),
-    )
-
-
-def names_statement(
-    column: str, names: Sequence[str] | None, campaigns: Composable, most: int | None = None
-) -> Composed:
-    """Query of names in that table, of the teams of these campaigns; only those of `wanted` where there are some."""
-    table = NAME_TABLES[column]
-    mine = "k.id IN ({})"
-    if column != "campaign":
-        mine = "k.team_id IN (SELECT team_id FROM campaigns_campaign WHERE id IN ({}))"
-    return SQL("SELECT DISTINCT k.name FROM {} k WHERE {} {} ORDER BY 1 {}").format(
-        trusted_sql(table),
-        trusted_sql(mine).format(campaigns),
-        trusted_sql("")
-        if names is None
-        else SQL("AND k.name = ANY({})").format(Literal(list(names))),
-        trusted_sql("") if most is None else SQL("LIMIT {}").format(Literal(most)),
+        _row_conditions(query),
     )
 
 
 def series_arrays(query: TableQuery, campaigns: Composable) -> Composed:
     """Each series' columns, then times and values as PostgreSQL sends float8[] (times NULL: as before)."""
-    columns = [c for c in query.columns if c.name not in ("time", "value")]
-    x = [c for c in columns if not c.per_row]
-    return SQL(
-        '{}\nSELECT {} FROM x JOIN runs_series s ON s.attempt_id = x."#" WHERE true {}'
-        ' ORDER BY x."#", s.sampler, s.device, s.metric'
-    ).format(
-        _attempts_part(query, campaigns, x, False),
-        SQL(", ").join(
-            [
-                *(trusted_sql(c.sql) if c.per_row else Identifier("x", c.name) for c in columns),
-                # Devices sampled together share their times, which are sent once.
-                trusted_sql(
-                    'CASE WHEN s.times = lag(s.times) OVER (ORDER BY x."#", s.sampler, s.device, s.metric)'
-                    " THEN NULL ELSE array_send(s.times) END, array_send(s.values)"
-                ),
-            ]
-        ),
-        _and_all(_row_conditions(query)),
+    columns = _series_columns(query)
+    # Devices sampled together share their times, which are sent once.
+    arrays = (
+        f"CASE WHEN s.times = lag(s.times) OVER (ORDER BY {SERIES_ORDER})"
+        " THEN NULL ELSE array_send(s.times) END, array_send(s.values)"
+    )
+    outputs = [trusted_sql(c.sql) if c.per_row else Identifier("x", c.name) for c in columns]
+    return SQL("{}\nSELECT {} {}").format(
+        _attempts_part(query, campaigns, (c for c in columns if not c.per_row), False),
+        _list([*outputs, trusted_sql(arrays)]),
+        _series_rows(query),
     )
 
 
 def series_csv_statement(query: TableQuery, campaigns: Composable) -> Composed:
     """CSV's lines of each series in one text, in UTF-8: millions of rows cost the driver a thousand steps."""
-    columns = [c for c in query.columns if c.name not in ("time", "value")]
-    x = [c for c in columns if not c.per_row]
-    outputs = SQL(", ").join(
-        SQL("{} AS {}").format(_csv_field(c, "" if c.per_row else "x"), Identifier(c.name))
-        for c in columns
-    )
+    columns = _series_columns(query)
+    outputs = [
+        *(SQL("{} AS {}").format(_csv_field(c), Identifier(c.name)) for c in columns),
+        trusted_sql('s.times AS "#times", s.values AS "#values"'),
+    ]
     line = SQL(" || ',' || ").join(
-        trusted_sql(f"coalesce({c.sql}::text, '')")
-        if c.name in ("time", "value")
-        else Identifier("k", c.name)
+        Identifier("k", c.name) if c in columns else trusted_sql(f"coalesce({c.sql}::text, '')")
         for c in query.columns
     )
     return SQL(
         "{}\nSELECT (SELECT convert_to(string_agg({} || E'\\n', '' ORDER BY v.place), 'UTF8')"
         ' FROM unnest(k."#times", k."#values") WITH ORDINALITY AS v(time, value, place))'
-        ' FROM (SELECT {} s.times AS "#times", s.values AS "#values" FROM x JOIN runs_series s'
-        ' ON s.attempt_id = x."#" WHERE true {} ORDER BY x."#", s.sampler, s.device, s.metric OFFSET 0) k'
+        " FROM (SELECT {} {} OFFSET 0) k"
     ).format(
-        _attempts_part(query, campaigns, x, True),
+        _attempts_part(query, campaigns, (c for c in columns if not c.per_row), True),
         line,
-        SQL("{},").format(outputs) if columns else trusted_sql(""),
-        _and_all(_row_conditions(query)),
+        _list(outputs),
+        _series_rows(query),
     )
 
 
-def _csv_field(column: Column, table: str) -> Composable:
+def _series_columns(query: TableQuery) -> list[Column]:
+    """Columns that all values of a series share."""
+    return [c for c in query.columns if c.name not in ("time", "value")]
+
+
+def _series_rows(query: TableQuery) -> Composed:
+    return SQL(
+        'FROM x JOIN runs_series s ON s.attempt_id = x."#" WHERE true {} ORDER BY {}'
+    ).format(_row_conditions(query), trusted_sql(SERIES_ORDER))
+
+
+def _csv_field(column: Column) -> Composable:
     """A field of CSV: text in quotes, what is not there as nothing."""
-    expression = Identifier(table, column.name) if table else _output_expression(column, True)
+    expression = (
+        _output_expression(column, True) if column.per_row else Identifier("x", column.name)
+    )
     if column.kind in (Kind.WHOLE, Kind.NUMBER):
         return SQL("coalesce(({})::text, '')").format(expression)
     return SQL("coalesce('\"' || replace(({})::text, '\"', '\"\"') || '\"', '')").format(expression)
@@ -292,15 +211,11 @@ def _attempts_part(
 ) -> Composed:
     outputs = [
         trusted_sql('a.id AS "#"'),
-        *(_as_name(_output_expression(c, spreadsheet), c.name) for c in columns),
-        *(
-            _as_name(sort_expression(c), f"#{n}")
-            for n, (c, _) in enumerate(query.order)
-            if not c.per_row
-        ),
+        *(_output(column, spreadsheet) for column in columns),
+        *_sort_keys(query, per_row=False),
     ]
     return SQL("WITH x AS MATERIALIZED (SELECT {} {} WHERE {} {} ORDER BY a.id)").format(
-        SQL(", ").join(outputs),
+        _list(outputs),
         trusted_sql(ATTEMPTS_FROM),
         attempt_conditions(query, campaigns),
         _and_all(more),
@@ -312,36 +227,43 @@ def attempt_conditions(query: TableQuery, campaigns: Composable) -> Composed:
     return SQL("r.campaign_id IN ({}) {} {}").format(
         campaigns,
         trusted_sql(f"AND {LATEST}" if query.latest else ""),
-        _and_all([condition_sql(c) for c in query.conditions if not c.column.per_row]),
+        _and_all(condition_sql(c) for c in query.conditions if not c.column.per_row),
     )
 
 
-def _row_conditions(query: TableQuery) -> list[Composable]:
-    return [condition_sql(c) for c in query.conditions if c.column.per_row]
+def _row_conditions(query: TableQuery) -> Composable:
+    return _and_all(condition_sql(c) for c in query.conditions if c.column.per_row)
 
 
 def _and_all(conditions: Iterable[Composable]) -> Composable:
     return SQL(" ").join(SQL("AND ({})").format(condition) for condition in conditions)
 
 
-def _order_by(keys: Sequence[tuple[int, Column, bool]]) -> Composable:
-    if not keys:
-        return trusted_sql("")
-    terms = [
-        SQL("{} {} NULLS LAST").format(
-            Identifier("y" if c.per_row else "x", f"#{n}"), trusted_sql("DESC" if down else "ASC")
-        )
-        for n, c, down in keys
+def _list(parts: Iterable[Composable]) -> Composed:
+    return SQL(", ").join(parts)
+
+
+def _identifiers(table: str, columns: Iterable[Column]) -> list[Composable]:
+    return [Identifier(table, column.name) for column in columns]
+
+
+def _sort_keys(query: TableQuery, *, per_row: bool) -> list[Composable]:
+    return [
+        SQL("{} AS {}").format(sort_expression(column), Identifier(f"#{n}"))
+        for n, (column, _) in enumerate(query.order)
+        if column.per_row is per_row
     ]
-    return SQL(' ORDER BY {}, x."#"').format(SQL(", ").join(terms))
 
 
-def _limit_clause(query: TableQuery) -> Composable:
-    return SQL(" LIMIT {}").format(Literal(query.limit)) if query.limit else trusted_sql("")
+def sort_expression(column: Column) -> Composable:
+    """Return SQL to sort rows by, with NaN as NULL, so that unknown values are last in either direction."""
+    if column.kind is not Kind.NUMBER:
+        return trusted_sql(column.sql)
+    return SQL("NULLIF({}, 'NaN'::float8)").format(trusted_sql(column.sql))
 
 
-def _as_name(expression: Composable, name: str) -> Composed:
-    return SQL("{} AS {}").format(expression, Identifier(name))
+def _output(column: Column, spreadsheet: bool) -> Composed:
+    return SQL("{} AS {}").format(_output_expression(column, spreadsheet), Identifier(column.name))
 
 
 def _output_expression(column: Column, spreadsheet: bool) -> Composable:
@@ -358,3 +280,78 @@ def _output_expression(column: Column, spreadsheet: bool) -> Composable:
             text = f"CASE jsonb_typeof(r.options -> '{column.option}') WHEN 'string' THEN {text} ELSE {column.sql} END"
         return trusted_sql(text)
     return trusted_sql(column.sql)
+
+
+def condition_sql(condition: Condition) -> Composable:
+    """SQL behind AND, with the row of an attempt and, for a metric, its measurements in sight."""
+    test = _condition_test(condition)
+    if not condition.metric:
+        return test
+    exists = SQL(
+        "EXISTS (SELECT FROM runs_measurement o WHERE o.attempt_id = a.id AND o.name = {}"
+        " AND o.labels = '{{}}'::jsonb AND {})"
+    )
+    if condition.operator == "isnull":
+        is_measured = exists.format(Literal(condition.metric), trusted_sql("o.value IS NOT NULL"))
+        return SQL("NOT {}").format(is_measured) if condition.values[0] else is_measured
+    return exists.format(Literal(condition.metric), test)
+
+
+def _condition_test(condition: Condition) -> Composable:
+    column, operator = condition.column, condition.operator
+    if operator == "isnull":
+        return trusted_sql(f"({column.sql}) IS {'' if condition.values[0] else 'NOT '}NULL")
+    if operator in ORDER_OPERATORS:
+        return _any_of(_comparison(column, SIGNS[operator], value) for value in condition.values)
+    if operator == "contains":
+        return _any_of(
+            SQL("position(lower({}) IN lower({})) > 0").format(
+                Literal(value), trusted_sql(column.sql)
+            )
+            for value in condition.values
+        )
+    equal = _any_of(_equality(column, value) for value in condition.values)
+    return SQL("({}) IS NOT TRUE").format(equal) if operator == "ne" else equal
+
+
+def _any_of(tests: Iterable[Composable]) -> Composed:
+    return SQL("({})").format(SQL(" OR ").join(tests))
+
+
+def _comparison(column: Column, sign: str, value: Value) -> Composable:
+    expression = column.sql
+    if column.option:
+        expression = _option_as_number(column)
+    test = SQL("{} {} {}").format(trusted_sql(expression), trusted_sql(sign), Literal(value))
+    if column.kind is not Kind.NUMBER or sign in ("<", "<="):
+        return test
+    # PostgreSQL sorts NaN as the greatest number; here it means an unknown value.
+    return SQL("({} AND {} <> 'NaN'::float8)").format(test, trusted_sql(expression))
+
+
+def _option_as_number(column: Column) -> str:
+    option = f"r.options -> '{column.option}'"
+    return f"(CASE jsonb_typeof({option}) WHEN 'number' THEN ({column.sql})::numeric END)"
+
+
+def _equality(column: Column, value: Value) -> Composable:
+    text = str(value)
+    same = SQL("{} = {}").format(trusted_sql(column.sql), Literal(value))
+    digits = text.isascii() and text.isdecimal() and len(text) < 19
+    if column.glob and "*" in text:
+        escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        return SQL("{} LIKE {}").format(trusted_sql(column.sql), Literal(escaped.replace("*", "%")))
+    if column.id_sql and digits:
+        return SQL("({} OR {} = {})").format(same, trusted_sql(column.id_sql), Literal(int(text)))
+    if column.option and _is_number(text):
+        return SQL("({} OR {} = {}::numeric)").format(
+            same, trusted_sql(_option_as_number(column)), Literal(text)
+        )
+    if column.kind is Kind.JSON:
+        return SQL("({})::text = {}").format(trusted_sql(column.sql), Literal(value))
+    return same
+
+
+def _is_number(text: str) -> bool:
+    mantissa = text.removeprefix("-").replace(".", "", 1)
+    return mantissa.isascii() and mantissa.isdecimal() and len(text) < 40

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 from psycopg.sql import SQL, Composable, Composed, Literal
 
 from benchlab.results import sql
-from benchlab.results.columns import METRIC, Kind
+from benchlab.results.columns import METRIC, NOUN_TABLES, Kind
 from benchlab.results.query_language import MAX_BIGINT, QueryError, TableQuery
 from benchlab.results.reading import fetch_rows
-from benchlab.results.sql_conditions import sort_expression, trusted_sql
+from benchlab.results.sql import sort_expression, trusted_sql
 from benchlab.web import texts
 
 # attempts
@@ -36,32 +36,14 @@ INDEX_TERMS = {
     **{name: (f"r.{name}", "r.id") for name in RUNS},
 }
 NULLABLE = ("started_at", "ended_at", "outstanding")
-# Column -> table, its expression there, the run's column that leads to it. Each of its rows has many runs.
+# Column -> noun, its expression in the noun's table, the run's column that leads to it. Each of its rows has many runs.
 NAME_ORDERS = {
-    **{
-        f"{noun}{suffix}": (
-            table,
-            texts.natural_sql("k.name") if not suffix else "k.id",
-            f"r.{noun}_id",
-        )
-        for noun, table in (
-            ("campaign", "campaigns_campaign"),
-            ("host", "hosts_host"),
-            ("topology", "topologies_topology"),
-            ("workload", "campaigns_workload"),
-        )
-        for suffix in ("", "_id")
-    },
-    "source": ("campaigns_campaign", "k.source", "r.campaign_id"),
+    **{noun: (noun, texts.natural_sql("k.name"), f"r.{noun}_id") for noun in NOUN_TABLES},
+    **{f"{noun}_id": (noun, "k.id", f"r.{noun}_id") for noun in NOUN_TABLES},
+    "source": ("campaign", "k.source", "r.campaign_id"),
 }
-
-
-TABLES = {
-    "c": "campaigns_campaign c ON c.id = r.campaign_id",
-    "h": "hosts_host h ON h.id = r.host_id",
-    "t": "topologies_topology t ON t.id = r.topology_id",
-    "w": "campaigns_workload w ON w.id = r.workload_id",
-}
+# Alias -> noun; the first letter
+ALIASES = {noun[0]: noun for noun in NOUN_TABLES}
 ALIAS = re.compile(r"\b([chtw])\.")
 
 
@@ -250,7 +232,7 @@ class NameWalk:
     query: TableQuery
     campaigns: Composable
     down: bool
-    table: str
+    noun: str
     place: str
     key: str
     nullable: bool = False
@@ -260,7 +242,7 @@ class NameWalk:
             trusted_sql("<" if self.down else ">"),
             trusted_sql("DESC" if self.down else "ASC"),
         )
-        outer = [self._visible_rows()]
+        outer = [sql.own_rows(self.noun, self.campaigns)]
         inner: list[Composable] = [
             trusted_sql(f"{self.key} = k.id"),
             _page_conditions(self.query, self.campaigns),
@@ -287,19 +269,13 @@ class NameWalk:
             " ORDER BY r.id {d}, a.id {d} LIMIT {size}) y ORDER BY 2 {d}, 3 {d}, 4 {d}, 5 {d} LIMIT {size}"
         ).format(
             trusted_sql(self.place),
-            trusted_sql(self.table),
+            trusted_sql(NOUN_TABLES[self.noun]),
             _and_all(outer),
             _from_clause(self.query),
             _and_all(inner),
             d=direction,
             size=Literal(size),
         )
-
-    def _visible_rows(self) -> Composable:
-        if self.key == "r.campaign_id":
-            return SQL("k.id IN ({})").format(self.campaigns)
-        teams = "k.team_id IN (SELECT team_id FROM campaigns_campaign WHERE id IN ({}))"
-        return trusted_sql(teams).format(self.campaigns)
 
 
 def _from_clause(query: TableQuery, more: Iterable[str] = ()) -> SQL:
@@ -308,7 +284,11 @@ def _from_clause(query: TableQuery, more: Iterable[str] = ()) -> SQL:
         f"{c.column.sql} {c.column.id_sql}" for c in query.conditions if not c.column.per_row
     ]
     used = {alias for text in (*expressions, *more) for alias in ALIAS.findall(text)}
-    joins = "".join(f" JOIN {table}" for alias, table in TABLES.items() if alias in used)
+    joins = "".join(
+        f" JOIN {NOUN_TABLES[noun]} {alias} ON {alias}.id = r.{noun}_id"
+        for alias, noun in ALIASES.items()
+        if alias in used
+    )
     return trusted_sql(f"FROM runs_attempt a JOIN campaigns_run r ON r.id = a.run_id{joins}")
 
 

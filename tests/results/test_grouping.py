@@ -74,7 +74,7 @@ def test_a_word_that_is_none_of_a_columns_words_is_refused(operator, refused):
     ],
 )
 def test_certain_campaigns_are_named_by_themselves_or_by_a_run(name, operator, named):
-    condition = SimpleNamespace(column=column(name), operator=operator)
+    condition = SimpleNamespace(column=column(name), operator=operator, values=("7",))
     asked: Any = SimpleNamespace(conditions=(condition,))
     assert reading.names_campaigns(asked) is named
     assert not reading.names_campaigns(None)

@@ -23,10 +23,10 @@ from benchlab.campaigns import matrix
 from benchlab.charts import metric_naming, request_params
 from benchlab.charts.queries import OUTSTANDING, Group, Person, Sample
 from benchlab.charts.request_params import Filter
-from benchlab.results import reading, sql
+from benchlab.results import reading, sql, vocabulary
 from benchlab.results.columns import OPTION_NAME, PARAM, RESULTS
 from benchlab.results.query_language import QueryError, parse_query
-from benchlab.results.sql_conditions import trusted_sql
+from benchlab.results.sql import trusted_sql
 from benchlab.topologies import moments
 from benchlab.web.texts import natural_key
 
@@ -200,7 +200,7 @@ def matching_attempts(
     """Return the attempts of these campaigns that meet all conditions. Two queries at most. Raises QueryError."""
     query = parse_conditions(conditions)
     visible = reading.visible_campaigns(user, True, archived=True)
-    table_query = reading.resolve_query(parse_query(RESULTS, query), visible)
+    table_query = vocabulary.resolve_query(parse_query(RESULTS, query), visible)
     statement = SQL("SELECT a.id {} WHERE r.campaign_id = ANY({}) AND {}").format(
         trusted_sql(sql.ATTEMPTS_FROM),
         list(campaigns),

@@ -31,7 +31,7 @@ from benchlab.results.query_language import (
     parse_query,
 )
 from benchlab.results.reading import fetch_rows
-from benchlab.results.sql_conditions import trusted_sql
+from benchlab.results.sql import trusted_sql
 from benchlab.topologies import moments
 from benchlab.web.units import si
 

@@ -21,7 +21,7 @@ from benchlab.charts import metric_naming
 from benchlab.charts.request_params import BUILT
 from benchlab.pages.runs import query
 from benchlab.pages.runs.query import CURSOR, FORM, GROUP, GROUP_ORDER, PAGE, PageQuery
-from benchlab.results import completions, grouped, reading, table_pages
+from benchlab.results import grouped, reading, table_pages, vocabulary
 from benchlab.results.columns import METRIC, PARAM, RESULTS, Column
 from benchlab.results.query_language import OPERATORS, QueryError, TableQuery
 from benchlab.web.cursors import CURSOR_SALT
@@ -76,7 +76,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
 def _rows_context(
     request: HttpRequest, page_query: PageQuery, table_query: TableQuery, visible: Composable
 ) -> dict[str, Any]:
-    table_query = reading.resolve_query(table_query, visible)
+    table_query = vocabulary.resolve_query(table_query, visible)
     ids, last = table_pages.read_page(table_query, visible, _decode_place(page_query), PAGE_SIZE)
     columns = [column for column in table_query.columns if column.name not in query.ROW]
     following = without_parameters(request.GET)
@@ -143,12 +143,12 @@ def _groups_context(
     request: HttpRequest, page_query: PageQuery, table_query: TableQuery, visible: Composable
 ) -> dict[str, Any]:
     try:
-        by = reading.resolve_query(
+        by = vocabulary.resolve_query(
             TableQuery(RESULTS, (), page_query.group_columns, wide=True), visible
         ).columns
     except QueryError as refused:
         raise QueryError({GROUP: next(iter(refused.errors.values()))}) from None
-    table_query = reading.resolve_query(table_query, visible)
+    table_query = vocabulary.resolve_query(table_query, visible)
     names = grouped.figure_names(table_query)
     run_groups = _sort_groups(
         grouped.group_runs(table_query, by, visible), [c.name for c in by], names, page_query
@@ -251,7 +251,7 @@ def _group_runs_address(
 
 def _form_choices(page_query: PageQuery, visible: Composable) -> dict[str, Any]:
     """Choices that the form offers."""
-    figures, options = completions.newest_units(visible), completions.newest_options(visible)
+    figures, options = vocabulary.newest_units(visible), vocabulary.newest_options(visible)
     plain = [c for c in RESULTS.columns.values() if not c.per_row and c.name not in query.ROW]
     params = [PARAM + name for name in options]
     columns = [*(c.name for c in plain), *(METRIC + name for name in figures), *params]
@@ -260,11 +260,11 @@ def _form_choices(page_query: PageQuery, visible: Composable) -> dict[str, Any]:
         "typed": [
             (
                 condition,
-                completions.complete_values(condition.name, "", visible) if condition.name else [],
+                vocabulary.complete_values(condition.name, "", visible) if condition.name else [],
             )
             for condition in page_query.conditions[:20]
         ],
-        "names": completions.condition_names(figures, options),
+        "names": vocabulary.condition_names(figures, options),
         "columns": _column_choices(page_query.column_names, columns),
         "groupable": _column_choices(page_query.group_names, groupable),
         "operators": [
@@ -290,7 +290,7 @@ def run_words(request: HttpRequest) -> HttpResponse:
     visible = reading.visible_campaigns(request.user, False, few_rows=True)
     name, typed = request.GET.get("field", "")[:100], request.GET.get("value", "")[:100]
     return render(
-        request, "runs/_words.html", {"words": completions.complete_values(name, typed, visible)}
+        request, "runs/_words.html", {"words": vocabulary.complete_values(name, typed, visible)}
     )
 
 
