@@ -17,7 +17,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from benchlab.results import arrow, columns, openapi, query_language, reading, sql, vocabulary
+from benchlab.results import arrow, columns, query_language, reading, sql, vocabulary
 from benchlab.results.answers import (
     FORMATS,
     Csv,
@@ -112,7 +112,7 @@ class Results(TableViewSet):
     noun = "result"
     queryset = Measurement.objects.all()
 
-    @extend_schema(**openapi.table_schema(columns.RESULTS))
+    @extend_schema(**query_language.table_schema(columns.RESULTS))
     def list(self, request: Request) -> HttpResponseBase:
         """Filter by any column, option (param.iodepth=4) or metric (metric.iops__gte=1000); choose columns by fields,
         with wide=true also figures (fields=host,metric.iops).
@@ -130,7 +130,7 @@ class SeriesTable(TableViewSet):
     noun = "seriesvalue"
     queryset = Series.objects.all()
 
-    @extend_schema(**openapi.table_schema(columns.SERIES))
+    @extend_schema(**query_language.table_schema(columns.SERIES))
     def list(self, request: Request) -> HttpResponseBase:
         """List the samples of each device, value by value; filters and formats as /api/results/ has them."""
         return self._table_response(request)

@@ -7,7 +7,6 @@ import hashlib
 import math
 from typing import Any, NoReturn, TypeVar, cast
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest
@@ -33,7 +32,7 @@ from benchlab.team import soft_delete
 from benchlab.team.models import OwnedQuerySet, Team
 from benchlab.team.roles import required_role
 from benchlab.team.services import owning_team
-from benchlab.web import deleted_rows, filters, unknown_fields
+from benchlab.web import deleted_rows, filters
 from benchlab.web.errors import conflict_message
 from benchlab.web.idempotency.requests import HEADER as IDEMPOTENCY
 from benchlab.web.idempotency.requests import IdempotentRequest
@@ -42,7 +41,12 @@ from benchlab.web.problem import PROBLEM_TYPE
 # what every view names
 from benchlab.web.problem import Problem as Problem
 from benchlab.web.rendering import OrjsonRenderer
-from benchlab.web.sparse_fields import FIELDS_PARAMETER, allows_field_selection, select_fields
+from benchlab.web.sparse_fields import (
+    FIELDS_PARAMETER,
+    allows_field_selection,
+    reject_unknown_fields,
+    select_fields,
+)
 
 M = TypeVar("M", bound=Model)
 
@@ -174,11 +178,6 @@ class TeamField(OwnRowField[Team]):
             raise PermissionDenied(f"That needs the role {role} in team {data}.") from None
 
 
-def pop_team(user: AbstractBaseUser | AnonymousUser, values: dict[str, Any]) -> Team:
-    """The team that was asked for with Whose, taken out of what was sent; else the pages'. Raises PermissionDenied."""
-    return values.pop("team", None) or owning_team(user)
-
-
 def without_team(row: Any, values: dict[str, Any]) -> dict[str, Any]:
     """Values that were sent to change a row, without its team. Raises ValidationError for another one."""
     if values.pop("team", row.team) != row.team:
@@ -252,7 +251,7 @@ class TeamViewSet(viewsets.GenericViewSet[M]):
             self.idempotent_request = once
             if stored is not None:
                 raise ReplayedResponse(stored)
-        unknown_fields.reject_unknown_fields(request, self)
+        reject_unknown_fields(request, self)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:

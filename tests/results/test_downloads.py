@@ -11,7 +11,7 @@ from django.test import AsyncClient
 from django.urls import reverse
 
 from benchlab.audit.chain import add_entry
-from benchlab.results import answers, streaming
+from benchlab.results import answers
 from tests.charts import made
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -68,8 +68,8 @@ def test_formulas_stay_text(addresses, user):
 
 
 def test_too_many_at_once_is_said(addresses, user, monkeypatch):
-    monkeypatch.setattr(streaming, "EXPORT_SLOTS", threading.BoundedSemaphore(1))
-    with streaming.EXPORT_SLOTS:
+    monkeypatch.setattr(answers, "EXPORT_SLOTS", threading.BoundedSemaphore(1))
+    with answers.EXPORT_SLOTS:
         for url in addresses:
             answer, (text,) = asked(user, url)
             assert answer.status_code == 429 and answer["Retry-After"] == "5", url

@@ -14,7 +14,7 @@ import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.db import connection
 
-from benchlab.results import streaming
+from benchlab.results import answers
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +30,7 @@ def parts_of(size: int, many: int) -> Callable[[], Iterator[bytes]]:
 
 
 def slots() -> int:
-    return streaming.EXPORT_SLOTS._value
+    return answers.EXPORT_SLOTS._value
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -43,7 +43,7 @@ def until(true: Callable[[], bool]) -> None:
 def test_one_that_is_dropped_before_it_was_begun_gives_its_slot_back():
     """The client hung up while the first parts were made: Django drops the answer without closing it."""
     free = slots()
-    made = streaming.ThreadedStream(endless)
+    made = answers.ThreadedStream(endless)
     assert slots() == free - 1
     del made
     gc.collect()
@@ -56,7 +56,7 @@ def test_one_that_is_cancelled_while_it_waits_leaves_no_thread_waiting():
     free = slots()
 
     async def taken() -> None:
-        async for _ in streaming.ThreadedStream(lambda: endless(0.3)):
+        async for _ in answers.ThreadedStream(lambda: endless(0.3)):
             pass
 
     async def hang_up() -> float:
@@ -75,7 +75,7 @@ def test_one_that_is_cancelled_while_it_waits_leaves_no_thread_waiting():
 
 def test_all_parts_come_and_the_slot_is_free():
     async def taken() -> list[bytes]:
-        return [part async for part in streaming.ThreadedStream(lambda: iter([b"a", b"b", b"c"]))]
+        return [part async for part in answers.ThreadedStream(lambda: iter([b"a", b"b", b"c"]))]
 
     free = slots()
     assert asyncio.run(taken()) == [b"a", b"b", b"c"]
@@ -85,16 +85,16 @@ def test_all_parts_come_and_the_slot_is_free():
 def test_who_takes_a_part_now_and_then_does_not_hold_a_place_for_days(monkeypatch):
     """Each part within the patience, and two gigabytes of them."""
     free = slots()
-    monkeypatch.setattr(streaming, "PATIENCE_S", 2.0)
+    monkeypatch.setattr(answers, "PATIENCE_S", 2.0)
 
     async def dripped() -> int:
         taken = 0
-        async for part in streaming.ThreadedStream(parts_of(1000, 10_000)):
+        async for part in answers.ThreadedStream(parts_of(1000, 10_000)):
             taken += len(part)
             await asyncio.sleep(0.5)
         return taken
 
-    with pytest.raises(streaming.TooSlow):  # the connection is cut: half of it does not look whole
+    with pytest.raises(answers.TooSlow):  # the connection is cut: half of it does not look whole
         asyncio.run(asyncio.wait_for(dripped(), 20))
     until(lambda: slots() == free)
 
@@ -102,59 +102,59 @@ def test_who_takes_a_part_now_and_then_does_not_hold_a_place_for_days(monkeypatc
 @pytest.mark.one_in(2)
 def test_who_comes_back_too_late_is_told_so_at_once(monkeypatch):
     """No thread of asyncio's waits for a part that nobody makes any more."""
-    monkeypatch.setattr(streaming, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(answers, "PATIENCE_S", 1.0)
 
     async def late() -> None:
-        async for _ in streaming.ThreadedStream(parts_of(1, 100)):
+        async for _ in answers.ThreadedStream(parts_of(1, 100)):
             await asyncio.sleep(4)
 
-    with pytest.raises(streaming.TooSlow):
+    with pytest.raises(answers.TooSlow):
         asyncio.run(asyncio.wait_for(late(), 20))
 
 
 @pytest.mark.one_in(2)
 def test_who_takes_as_fast_as_a_slow_line_allows_gets_it_whole(monkeypatch):
-    monkeypatch.setattr(streaming, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(answers, "PATIENCE_S", 1.0)
 
     async def taken() -> int:
         found = 0
-        async for part in streaming.ThreadedStream(parts_of(streaming.MIN_BYTES_PER_SECOND, 30)):
+        async for part in answers.ThreadedStream(parts_of(answers.MIN_BYTES_PER_SECOND, 30)):
             found += len(part)
             await asyncio.sleep(0.2)
         return found
 
-    assert asyncio.run(taken()) == 30 * streaming.MIN_BYTES_PER_SECOND
+    assert asyncio.run(taken()) == 30 * answers.MIN_BYTES_PER_SECOND
 
 
 def test_one_person_leaves_places_to_others():
     free = slots()
-    mine = [streaming.ThreadedStream(endless, 7) for _ in range(streaming.MAX_PER_PERSON)]
-    with pytest.raises(streaming.Busy):
-        streaming.ThreadedStream(endless, 7)
-    assert slots() == free - streaming.MAX_PER_PERSON > 0
-    other = streaming.ThreadedStream(endless)
+    mine = [answers.ThreadedStream(endless, 7) for _ in range(answers.MAX_PER_PERSON)]
+    with pytest.raises(answers.Busy):
+        answers.ThreadedStream(endless, 7)
+    assert slots() == free - answers.MAX_PER_PERSON > 0
+    other = answers.ThreadedStream(endless)
     mine.pop().close()
-    until(lambda: streaming._under_way[7] == streaming.MAX_PER_PERSON - 1)
-    mine.append(streaming.ThreadedStream(endless, 7))
+    until(lambda: answers._under_way[7] == answers.MAX_PER_PERSON - 1)
+    mine.append(answers.ThreadedStream(endless, 7))
     del mine, other
     gc.collect()
-    until(lambda: slots() == free and not +streaming._under_way)
+    until(lambda: slots() == free and not +answers._under_way)
 
 
 def test_one_team_leaves_places_to_others():
     free = slots()
     theirs = [
-        streaming.ThreadedStream(endless, person, 3) for person in range(streaming.MAX_PER_TEAM)
+        answers.ThreadedStream(endless, person, 3) for person in range(answers.MAX_PER_TEAM)
     ]
-    with pytest.raises(streaming.Busy):
-        streaming.ThreadedStream(endless, streaming.MAX_PER_TEAM, 3)
-    other = streaming.ThreadedStream(endless, 99, 4)
+    with pytest.raises(answers.Busy):
+        answers.ThreadedStream(endless, answers.MAX_PER_TEAM, 3)
+    other = answers.ThreadedStream(endless, 99, 4)
     theirs.pop().close()
-    until(lambda: streaming._of_teams[3] == streaming.MAX_PER_TEAM - 1)
-    theirs.append(streaming.ThreadedStream(endless, streaming.MAX_PER_TEAM, 3))
+    until(lambda: answers._of_teams[3] == answers.MAX_PER_TEAM - 1)
+    theirs.append(answers.ThreadedStream(endless, answers.MAX_PER_TEAM, 3))
     del theirs, other
     gc.collect()
-    until(lambda: slots() == free and not +streaming._of_teams)
+    until(lambda: slots() == free and not +answers._of_teams)
 
 
 def test_without_a_thread_no_place_is_lost(monkeypatch):
@@ -164,7 +164,7 @@ def test_without_a_thread_no_place_is_lost(monkeypatch):
     free = slots()
     monkeypatch.setattr(threading.Thread, "start", none)
     with pytest.raises(RuntimeError):
-        streaming.ThreadedStream(endless)
+        answers.ThreadedStream(endless)
     assert slots() == free
 
 
@@ -191,12 +191,12 @@ def others() -> set[int]:
 def test_however_it_ends_no_connection_is_left(monkeypatch, ends):
     slow = ends == "is too slow"
     # A busy machine may take longer than its patience until the sessions are counted
-    monkeypatch.setattr(streaming, "PATIENCE_S", 1.0 if slow else 60.0)
+    monkeypatch.setattr(answers, "PATIENCE_S", 1.0 if slow else 60.0)
     before, free = others(), slots()
     ours = {connection.connection.info.backend_pid}
 
     async def taken() -> None:
-        made = streaming.ThreadedStream(lambda: asking(ends))
+        made = answers.ThreadedStream(lambda: asking(ends))
         assert slow or len(beside() - before - ours) == 1
         if ends == "hangs up":
             return
@@ -215,7 +215,7 @@ def test_however_it_ends_no_connection_is_left(monkeypatch, ends):
         finally:
             connection.close()
 
-    with contextlib.suppress(ValueError, streaming.TooSlow, asyncio.CancelledError):
+    with contextlib.suppress(ValueError, answers.TooSlow, asyncio.CancelledError):
         asyncio.run(taken())
     gc.collect()
     until(lambda: slots() == free and others() <= before)
@@ -226,7 +226,7 @@ def test_parts_before_an_error_arrive():
         yield from (b"a", b"b", b"c")
         raise ValueError("at the end")
 
-    async def taken(pump: streaming.ThreadedStream) -> list[bytes]:
+    async def taken(pump: answers.ThreadedStream) -> list[bytes]:
         parts = []
         with pytest.raises(ValueError, match="at the end"):
             async for part in pump:
@@ -234,6 +234,6 @@ def test_parts_before_an_error_arrive():
         return parts
 
     free = slots()
-    pump = streaming.ThreadedStream(make)
+    pump = answers.ThreadedStream(make)
     until(lambda: slots() == free)
     assert asyncio.run(taken(pump)) == [b"a", b"b", b"c"]

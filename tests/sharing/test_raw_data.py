@@ -19,7 +19,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from benchlab.results import streaming
+from benchlab.results import answers
 from benchlab.runs.models import Artifact, ArtifactPiece, Attempt
 from benchlab.runs.outputs import RawRemoved
 from benchlab.sharing import links, raw_data
@@ -249,8 +249,8 @@ def test_a_server_streams_both(web, user, campaign, large, monkeypatch):
         )
         check(packed, all_of(campaign))
     assert len(began) == 2 and threading.main_thread() not in began
-    monkeypatch.setattr(streaming, "EXPORT_SLOTS", threading.BoundedSemaphore(1))
-    with streaming.EXPORT_SLOTS:
+    monkeypatch.setattr(answers, "EXPORT_SLOTS", threading.BoundedSemaphore(1))
+    with answers.EXPORT_SLOTS:
         for address in (url(campaign, "-raw"), url(campaign, "-file") + "?raw=1"):
             answer, _ = asked(user, address)
             assert answer.status_code == 429 and answer["Retry-After"]
