@@ -266,7 +266,7 @@ STORAGES = {
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
 }
-# without files; those: benchlab/imports/receiving.py
+# without files; those: benchlab/imports/drafts.py
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 2**20
 DATA_UPLOAD_MAX_NUMBER_FILES = 2000
 # an import's page has eight for each of its results

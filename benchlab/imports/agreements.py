@@ -4,21 +4,22 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 
+from agents.plans import chain
 from agents.readers import fio_log
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Host
-from benchlab.imports import source_disks
 from benchlab.imports.drafts import LOG_UNITS, Key, OfferedResult
 from benchlab.imports.models import Draft
 from benchlab.topologies.models import Topology
+from benchlab.topologies.services import ROLE
 
 ORIGIN = ("title", "author", "date", "url")
 DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
@@ -45,7 +46,7 @@ class ResultChoice:
     beside: Key | None = None
     # of LOG_UNITS
     log_unit: str = ""
-    disks: tuple[source_disks.SourceDisks, ...] = ()
+    disks: tuple[SourceDisks, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +226,13 @@ def _check_disks(
     rows = Topology.objects.filter(team=draft.team, name__in=names) if names else ()
     stacks = {row.name: row.stack for row in rows}
     of_results = [
-        source_disks.ResultDisks(index, choice.disks, choice.topology.name, choice.topology.stack)
+        ResultDisks(index, choice.disks, choice.topology.name, choice.topology.stack)
         if choice.topology
-        else source_disks.ResultDisks(index, choice.disks, new, stacks.get(new, []))
+        else ResultDisks(index, choice.disks, new, stacks.get(new, []))
         for index, choice in telling.items()
         for new in (choice.new_topology.strip(),)
     ]
-    for index, number, message in source_disks.disk_errors(of_results):
+    for index, number, message in disk_errors(of_results):
         wrong.add_error(index, f"disks.{number}", message)
 
 
@@ -322,7 +323,7 @@ def from_json(stored: Mapping[str, Any]) -> Agreement:
             host=hosts.get(row["host"]),
             topology=stacks.get(row["topology"]),
             beside=(row["beside"][0], row["beside"][1]) if row["beside"] else None,
-            disks=source_disks.from_json(row.get("disks", ())),
+            disks=disks_from_json(row.get("disks", ())),
             **{name: row[name] for name in PLAIN if name in row},
         )
         for row in stored["chosen"]
@@ -336,7 +337,7 @@ def _choice_to_json(choice: ResultChoice) -> dict[str, Any]:
         "host": choice.host.pk if choice.host else None,
         "topology": choice.topology.pk if choice.topology else None,
         "beside": list(choice.beside) if choice.beside else None,
-        "disks": source_disks.to_json(choice.disks),
+        "disks": disks_to_json(choice.disks),
         **{name: getattr(choice, name) for name in PLAIN},
     }
 
@@ -357,3 +358,132 @@ def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
 def outcome_from_json(stored: Mapping[str, Any]) -> Outcome:
     failed = tuple(FailedResult(row["file"], row["first"], row["says"]) for row in stored["failed"])
     return Outcome(stored["campaign"], stored["stored"], tuple(stored["workloads"]), failed)
+
+
+MOST_NAMES = 256
+MAX_DISK_NAME = 64
+# op/s or B/s, far above anything
+MOST_RATED = 10**15
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDisks:
+    """The disks of one role, alike."""
+
+    role: str
+    names: tuple[str, ...]
+    # op/s, of each
+    rated_iops: int | None = None
+    # B/s, of each
+    rated_bandwidth: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultDisks:
+    """Disks of a result as a person named them; `topology` is the name of what stands on them."""
+
+    index: int
+    disks: tuple[SourceDisks, ...]
+    topology: str
+    stack: Sequence[Mapping[str, Any]]
+
+
+def disk_errors(results: Iterable[ResultDisks]) -> Iterator[tuple[int, int, str]]:
+    """(index of the result, which of its disks, what is wrong). Of results of which the same was said, some must stand
+    on each role; it is told at the first of them."""
+    alike: dict[tuple[SourceDisks, ...], list[ResultDisks]] = {}
+    for result in results:
+        alike.setdefault(result.disks, []).append(result)
+    for disks, same in alike.items():
+        stacks = {result.topology: result.stack for result in same}
+        errors = _own_errors(disks) or [
+            (number, message)
+            for number, row in enumerate(disks)
+            if (message := _topology_mismatch(row, stacks))
+        ]
+        yield from ((same[0].index, number, message) for number, message in errors)
+
+
+def _own_errors(disks: Sequence[SourceDisks]) -> list[tuple[int, str]]:
+    return [
+        *(
+            (number, message)
+            for number, disk in enumerate(disks)
+            for message in _field_errors(disk)
+        ),
+        *_duplicate_errors([[disk.role] for disk in disks], "role"),
+        *_duplicate_errors([disk.names for disk in disks], "disk"),
+    ]
+
+
+def _field_errors(disks: SourceDisks) -> Iterator[str]:
+    if not ROLE.fullmatch(disks.role):
+        yield f"{disks.role!r} is not a role: use the short word of the topology, such as ssd or hdd."
+    if not disks.names:
+        yield "Name the disks of this role, as the source does: sda sdb."
+    if len(disks.names) > MOST_NAMES:
+        yield f"Name at most {MOST_NAMES} disks."
+    for name in disks.names:
+        if not name.isprintable() or not 0 < len(name) <= MAX_DISK_NAME:
+            yield f"{name[:MAX_DISK_NAME]!r} is not a name: give 1 to {MAX_DISK_NAME} printable characters."
+    for what, value in (("IOPS", disks.rated_iops), ("throughput", disks.rated_bandwidth)):
+        if value is not None and not 1 <= value <= MOST_RATED:
+            yield f"The rated {what} must be from 1 to {MOST_RATED:.0e}, in op/s and B/s."
+
+
+def _duplicate_errors(groups: Sequence[Sequence[str]], what: str) -> Iterator[tuple[int, str]]:
+    """Report each duplicate where it appears the second time."""
+    counts: Counter[str] = Counter()
+    for number, group in enumerate(groups):
+        counts.update(group)
+        for name in group:
+            if counts[name] > 1:
+                yield number, f"The {what} {name} is listed twice."
+
+
+def _topology_mismatch(
+    disks: SourceDisks, stacks: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> str:
+    """Reason why these disks mean nothing to any of the topologies, by name; "" where one stands on them."""
+    counts = {name: _disk_counts(stack)[disks.role] for name, stack in stacks.items()}
+    least = min(filter(None, counts.values()), default=0)
+    if not least:
+        which = ", ".join(sorted(filter(None, counts))) or "the topology"
+        return f"No layer of {which} asks for the role {disks.role}: choose a topology that does, or make it first."
+    if len(disks.names) < least:
+        name = next(name for name, count in counts.items() if count == least)
+        return f"{name} uses {least} disks of the role {disks.role}; {len(disks.names)} named."
+    return ""
+
+
+def _disk_counts(stack: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    """Number of disks of each role that a topology stands on."""
+    counts: Counter[str] = Counter()
+    for request in (request for layer in chain.specs(stack) for request in layer.devices):
+        counts[request.role] += request.count
+    return counts
+
+
+def names_and_ratings(
+    source_disks: Iterable[SourceDisks],
+) -> tuple[dict[str, Sequence[str]], dict[str, Mapping[str, float]]]:
+    """Disks and ratings by role, as in benchlab.imports.services.Result."""
+    disks: dict[str, Sequence[str]] = {}
+    rated: dict[str, Mapping[str, float]] = {}
+    for row in source_disks:
+        disks[row.role] = row.names
+        most = {"iops": row.rated_iops, "bandwidth": row.rated_bandwidth}
+        if given_ratings := {name: value for name, value in most.items() if value is not None}:
+            rated[row.role] = given_ratings
+    return disks, rated
+
+
+def disks_to_json(source_disks: Iterable[SourceDisks]) -> list[dict[str, Any]]:
+    return [asdict(row) for row in source_disks]
+
+
+def disks_from_json(rows: Iterable[Mapping[str, Any]]) -> tuple[SourceDisks, ...]:
+    return tuple(
+        SourceDisks(row["role"], tuple(row["names"]), row["rated_iops"], row["rated_bandwidth"])
+        for row in rows
+    )

@@ -26,8 +26,8 @@ from agents.texts.parsed_result import LineIndex, ParsedResult
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import iometer_files
 from benchlab.hosts.models import Host
+from benchlab.imports import agreements, drafts
 from benchlab.imports import agreements as told
-from benchlab.imports import drafts, source_disks
 from benchlab.imports.agreements import (
     Agreement,
     FailedResult,
@@ -190,7 +190,7 @@ def _build_results(
                 results_by_key[choice.key].parsed.point,
                 results_by_key[choice.key].parsed.outstanding or choice.outstanding,
                 tuple(beside[choice.key]),
-                *source_disks.names_and_ratings(choice.disks),
+                *agreements.names_and_ratings(choice.disks),
             )
         )
     ]

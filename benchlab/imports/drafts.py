@@ -5,17 +5,21 @@ from __future__ import annotations
 
 import json
 import logging
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from io import BytesIO
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.core.files.uploadedfile import UploadedFile
+from django.core.files.uploadhandler import FileUploadHandler
+from django.db import connection, transaction
 from django.db.models import Count, Exists, F, OuterRef, Q, Sum
+from django.http import HttpRequest
 from django.utils import timezone
 
 from agents.drivers import registry, text_reading
@@ -24,8 +28,8 @@ from agents.texts.parsed_result import ParsedResult
 from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import numbered_lines
-from benchlab.imports import blobs, reading_json, texts
-from benchlab.imports.models import Draft, DraftFile, DraftPage, Source
+from benchlab.imports import reading_json, texts
+from benchlab.imports.models import Draft, DraftFile, DraftPage, DraftPart, Source
 from benchlab.imports.services import sha256
 from benchlab.imports.unpack import File, Unpacker, clean_name
 from benchlab.runs import strips
@@ -97,7 +101,7 @@ def create_draft(*, team: Team, user: Person | None, uploads: Sequence[Upload]) 
                 size=upload.size,
                 packed=True,
             )
-            blobs.store_parts(row, upload.stream)
+            store_parts(row, upload.stream)
         queue_reading(draft.files.values_list("pk", flat=True))
     return draft
 
@@ -193,7 +197,7 @@ def _replace_upload(row: DraftFile, first: File | None) -> bool:
         return False
     _fill_row(row, first)
     row.save(update_fields=FILLED)
-    blobs.store_content(row, first.raw)
+    store_content(row, first.raw)
     return True
 
 
@@ -216,7 +220,7 @@ def _store_files(draft: Draft, position: int, files: Iterable[File]) -> list[int
         # in parts, see blobs
         if row.size > MAX_BATCH_BYTES:
             together()
-            blobs.store_content(row, file.raw)
+            store_content(row, file.raw)
         else:
             row.content = file.raw
     together()
@@ -229,7 +233,7 @@ def _unpacked_files(draft: Draft, row: DraftFile) -> Iterator[File]:
     size = others.aggregate(size=Sum("size"))["size"] or 0
     unpacker = Unpacker(total=size, names=others.values_list("name", flat=True))
     with TemporaryFile() as spool:
-        for part in blobs.read_parts(row):
+        for part in read_parts(row):
             spool.write(part)
         yield from unpacker.unpack(row.name, spool, row.size)
 
@@ -242,7 +246,7 @@ def _fill_row(row: DraftFile, file: File) -> None:
 def _read_text(row: DraftFile) -> str:
     """Read the file and return its text."""
     try:
-        decoded = texts.decode_upload(row.name, blobs.read_content(row.pk))
+        decoded = texts.decode_upload(row.name, read_content(row.pk))
     except texts.NotText as error:
         row.trouble = str(error)
         return ""
@@ -260,7 +264,7 @@ def _read_text(row: DraftFile) -> str:
 def file_text(row: DraftFile) -> str:
     """The text whose lines the reading counts. Empty for what is no text."""
     try:
-        return texts.decode_upload(row.name, blobs.read_content(row.pk)).text
+        return texts.decode_upload(row.name, read_content(row.pk)).text
     except texts.NotText:
         return ""
 
@@ -421,3 +425,96 @@ def campaigns_by_hash(draft: Draft) -> dict[str, Campaign]:
 def reader_label(kind: str) -> str:
     reader = registry.all_readers().get(kind)
     return reader.LABEL if reader else kind
+
+
+PART = 1 << 20
+
+TOGETHER = """
+UPDATE imports_draftfile SET content = (
+    SELECT coalesce(string_agg(content, ''::bytea ORDER BY number), ''::bytea)
+    FROM imports_draftpart WHERE file_id = %(pk)s
+) WHERE id = %(pk)s
+"""
+
+
+def store_parts(file: DraftFile, stream: IO[bytes]) -> None:
+    """An upload as it came, as parts of its row."""
+    stream.seek(0)
+    number = 0
+    while part := stream.read(PART):
+        DraftPart.objects.create(file=file, number=number, content=part)
+        number += 1
+
+
+def read_parts(file: DraftFile) -> Iterator[bytes]:
+    numbers = list(file.parts.values_list("number", flat=True))
+    # one in memory at a time, whatever the driver keeps of a query
+    for number in numbers:
+        yield bytes(file.parts.values_list("content", flat=True).get(number=number))
+
+
+def store_content(file: DraftFile, raw: bytes) -> None:
+    """Make it the content of the row, in the caller's transaction; the parts are gone."""
+    file.parts.all().delete()
+    store_parts(file, BytesIO(raw))
+    with connection.cursor() as cursor:
+        cursor.execute(TOGETHER, {"pk": file.pk})
+    file.parts.all().delete()
+
+
+def read_content(pk: int) -> bytes:
+    """The content of a row."""
+    whole = BytesIO()
+    with connection.cursor() as cursor:
+        at = 1
+        while True:
+            cursor.execute(
+                "SELECT substring(content FROM %s FOR %s) FROM imports_draftfile WHERE id = %s",
+                [at, PART, pk],
+            )
+            row = cursor.fetchone()
+            if row is None:
+                raise DraftFile.DoesNotExist(pk)
+            whole.write(row[0])
+            if len(row[0]) < PART:
+                return whole.getvalue()
+            at += PART
+
+
+# bytes of a whole request: files of 100 MB, and what a form adds
+MAX_REQUEST_BYTES = 105 * 2**20
+# settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+MAX_PASTED_BYTES = 5 * 2**20
+# of each file; the rest of it waits on disk
+IN_MEMORY = 256 * 2**10
+TOO_LARGE = (
+    "That is more than 100 MB in one upload. Pack it (zip, tar.gz, xz), or send it in parts."
+)
+TOO_LONG = "That is more than 5 MB of pasted text. Save it as a file and choose that."
+TOO_MANY = "Those are more than 2,000 files in one upload. Send them in an archive, or in parts."
+
+
+class Spooled(FileUploadHandler):
+    """Small files stay in memory, or a thousand of them would need a thousand open files."""
+
+    spool: IO[bytes]
+
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        super().new_file(*args, **kwargs)
+        spool = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # the request closes it
+        self.spool = cast("IO[bytes]", spool)
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
+        self.spool.write(raw_data)
+
+    def file_complete(self, file_size: int) -> UploadedFile[Any]:
+        self.spool.seek(0)
+        return UploadedFile(
+            file=self.spool, name=self.file_name, content_type=self.content_type, size=file_size
+        )
+
+
+def is_too_large(request: HttpRequest) -> bool:
+    """Before anything of it is read."""
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    return length.isdigit() and int(length) > MAX_REQUEST_BYTES

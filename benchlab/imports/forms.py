@@ -11,10 +11,17 @@ from django import forms
 
 from benchlab.hosts.forms import RATED_IOPS, megabytes_to_bytes, rated_throughput
 from benchlab.hosts.models import Host
-from benchlab.imports.agreements import MOST_OUTSTANDING, ORIGIN, Agreement, Refused, ResultChoice
+from benchlab.imports.agreements import (
+    MOST_OUTSTANDING,
+    MOST_RATED,
+    ORIGIN,
+    Agreement,
+    Refused,
+    ResultChoice,
+    SourceDisks,
+)
 from benchlab.imports.drafts import LOG_UNITS, Key, OfferedResult
 from benchlab.imports.models import Draft
-from benchlab.imports.source_disks import MOST_RATED, SourceDisks
 from benchlab.topologies.models import Topology
 
 Choices = list[tuple[str, str]]

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from benchlab.imports import views, views_library
+from benchlab.imports import views
 
 urlpatterns = [
     path("import/", views.import_new, name="import-new"),
     path("import/<int:pk>/", views.import_detail, name="import-detail"),
     path("import/<int:pk>/discard/", views.import_discard, name="import-discard"),
     path("import/<int:pk>/files/<int:file_pk>/", views.import_file, name="import-file"),
-    path("library/", views_library.library, name="library"),
-    path("sources/<int:pk>/", views_library.source_download, name="source-download"),
+    path("library/", views.library, name="library"),
+    path("sources/<int:pk>/", views.source_download, name="source-download"),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import (
@@ -13,21 +14,24 @@ from django.core.exceptions import (
     TooManyFilesSent,
     ValidationError,
 )
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.http import content_disposition_header
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from agents.drivers import registry
 from benchlab.audit import request_notes
-from benchlab.campaigns.models import Campaign
+from benchlab.campaigns.models import Campaign, Origin
 from benchlab.charts import numbered_lines
-from benchlab.imports import agreements, draft_store, drafts, receiving
+from benchlab.imports import agreements, draft_store, drafts
 from benchlab.imports.agreements import Refused
 from benchlab.imports.draft_store import State
 from benchlab.imports.drafts import OfferedResult
 from benchlab.imports.forms import DraftForms, ResultForm
-from benchlab.imports.models import Draft, DraftFile, Storing
+from benchlab.imports.models import Draft, DraftFile, Source, Storing
 from benchlab.team.services import owning_team
 from benchlab.web import lists
 
@@ -66,15 +70,15 @@ class FileRow:
 @csrf_exempt
 @require_http_methods(["GET", "POST"])
 def import_new(request: HttpRequest) -> HttpResponse:
-    if receiving.is_too_large(request):
-        return _render_new(request, receiving.TOO_LARGE, 413)
-    request.upload_handlers = [receiving.Spooled(request)]
+    if drafts.is_too_large(request):
+        return _render_new(request, drafts.TOO_LARGE, 413)
+    request.upload_handlers = [drafts.Spooled(request)]
     try:
         request.POST  # noqa: B018  # read here, so that a limit is a sentence and not a bare 400
     except RequestDataTooBig:
-        return _render_new(request, receiving.TOO_LONG, 413)
+        return _render_new(request, drafts.TOO_LONG, 413)
     except (TooManyFilesSent, TooManyFieldsSent):
-        return _render_new(request, receiving.TOO_MANY, 413)
+        return _render_new(request, drafts.TOO_MANY, 413)
     return _import_new(request)
 
 
@@ -230,3 +234,57 @@ def import_discard(request: HttpRequest, pk: int) -> HttpResponse:
     if not stored:
         messages.success(request, f"{draft} is discarded; nothing of it was stored.")
     return redirect("import-new")
+
+
+# By the word that the list's address has for each column; of every article the same.
+LIBRARY_COLUMNS = {
+    "campaign": lists.name_column("Campaign"),
+    "results": lists.sort_column("Results", "results", "num"),
+    "actions": lists.SortColumn("Actions"),
+}
+FINDS = ("name", "question", "origin__title", "origin__author")
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Campaigns of one publication, by their origin."""
+
+    origin: Origin
+    campaigns: list[Campaign]
+
+    @property
+    def compare(self) -> str:
+        query = urlencode([("campaign", row.pk) for row in self.campaigns])
+        return f"{reverse('compare')}?{query}"
+
+
+@require_GET
+def library(request: HttpRequest) -> HttpResponse:
+    rows = (
+        Campaign.objects.visible_to(request.user)
+        .filter(source=Campaign.Source.LIBRARY)
+        .annotate(results=Count("runs"))
+        .order_by("pk")
+    )
+    listed = lists.filter_rows(request, rows, LIBRARY_COLUMNS, FINDS)
+    articles: dict[str, Publication] = {}
+    for row in listed.rows:
+        origin = Origin.from_campaign(row)
+        key = origin.url or origin.title or row.name
+        articles.setdefault(key, Publication(origin, [])).campaigns.append(row)
+    publications = sorted(
+        articles.values(),
+        key=lambda publication: (publication.origin.date, publication.origin.title),
+    )
+    return render(request, "imports/library.html", {"articles": publications, "listed": listed})
+
+
+@require_GET
+def source_download(request: HttpRequest, pk: int) -> HttpResponse:
+    """Byte for byte as it came. A browser saves it and never guesses a type."""
+    row = get_object_or_404(Source.objects.visible_to(request.user), pk=pk)
+    answer = HttpResponse(bytes(row.content), content_type="application/octet-stream")
+    answer["Content-Disposition"] = content_disposition_header(True, row.name) or "attachment"
+    answer["X-Content-Type-Options"] = "nosniff"
+    answer["X-Content-SHA256"] = row.sha256
+    return answer

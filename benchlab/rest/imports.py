@@ -19,7 +19,7 @@ from rest_framework.reverse import reverse
 from rest_framework.settings import api_settings
 
 from benchlab.hosts.models import Host
-from benchlab.imports import agreements, draft_store, drafts, receiving, source_disks
+from benchlab.imports import agreements, draft_store, drafts
 from benchlab.imports.agreements import MOST_OUTSTANDING, Agreement, Refused, ResultChoice
 from benchlab.imports.draft_store import State
 from benchlab.imports.drafts import LOG_UNITS
@@ -212,24 +212,24 @@ class DisksSerializer(ObjectSerializer):
     role = serializers.CharField(max_length=32, help_text="As the topology has it: ssd, hdd")
     names = serializers.ListField(
         child=serializers.CharField(
-            max_length=source_disks.NAME_MOST, validators=[validate_storable]
+            max_length=agreements.MAX_DISK_NAME, validators=[validate_storable]
         ),
         allow_empty=False,
-        max_length=source_disks.MOST_NAMES,
+        max_length=agreements.MOST_NAMES,
         help_text="As many as the topology's layers stand on, in their order",
     )
     rated_iops = serializers.IntegerField(
         default=None,
         allow_null=True,
         min_value=1,
-        max_value=source_disks.MOST_RATED,
+        max_value=agreements.MOST_RATED,
         help_text="op/s of each; null: not told",
     )
     rated_bandwidth = serializers.IntegerField(
         default=None,
         allow_null=True,
         min_value=1,
-        max_value=source_disks.MOST_RATED,
+        max_value=agreements.MOST_RATED,
         help_text="B/s of each; null: not told",
     )
 
@@ -310,7 +310,7 @@ class Imports(ReadOnlyViewSet[Draft]):
     ordering_fields = ["id", "name", "created_at"]
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        request.upload_handlers = [receiving.Spooled(request)]
+        request.upload_handlers = [drafts.Spooled(request)]
         return super().initialize_request(request, *args, **kwargs)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -318,9 +318,9 @@ class Imports(ReadOnlyViewSet[Draft]):
             # it reads the body, to refuse unknown fields
             super().initial(request, *args, **kwargs)
         except (RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent):
-            raise TooLarge(receiving.TOO_MANY) from None
-        if receiving.is_too_large(request._request):
-            raise TooLarge(receiving.TOO_LARGE)
+            raise TooLarge(drafts.TOO_MANY) from None
+        if drafts.is_too_large(request._request):
+            raise TooLarge(drafts.TOO_LARGE)
 
     @extend_schema(responses=DraftDetailSerializer)
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -411,7 +411,7 @@ def _result_choice(values: dict[str, Any]) -> ResultChoice:
     return ResultChoice(
         key=(values.pop("file"), values.pop("first")),
         beside=(place["file"], place["first"]) if place else None,
-        disks=source_disks.from_json(values.pop("disks")),
+        disks=agreements.disks_from_json(values.pop("disks")),
         **values,
     )
 

@@ -42,7 +42,7 @@ class Limits:
 
     header_bytes: int = 64 * 2**10
     header_seconds: float = 20.0
-    # A little more than an upload may have (benchlab/imports/receiving.py), which its page explains.
+    # A little more than an upload may have (benchlab/imports/drafts.py), which its page explains.
     body_bytes: int = 110 * 2**20
     body_seconds: float = 30.0
     # Beyond body_seconds.

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from benchlab.campaigns.models import Campaign
-from benchlab.imports import receiving
+from benchlab.imports import drafts
 from benchlab.imports.models import Draft
 from benchlab.team.models import Membership, Team
 from tests.api.conftest import client_of
@@ -124,7 +124,7 @@ def test_refusals(api, monkeypatch):
     assert api.post("/api/imports/", {}, format="multipart").status_code == 400
     binary = api.post("/api/imports/", {"text": "a\x01\x02\x03"}).json()["files"][0]
     assert "binary" in binary["trouble"] and binary["found"] == []
-    monkeypatch.setattr(receiving, "MAX_REQUEST_BYTES", 10)
+    monkeypatch.setattr(drafts, "MAX_REQUEST_BYTES", 10)
     answer = api.post("/api/imports/", {"text": TEXT})
     assert answer.status_code == 413 and "100 MB" in answer.json()["detail"]
 

@@ -14,7 +14,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from benchlab.imports import blobs, drafts, texts
+from benchlab.imports import drafts, texts
 from benchlab.imports.models import Draft, DraftPart
 from benchlab.imports.services import sha256
 from benchlab.imports.unpack import Limits, Unpacker
@@ -81,7 +81,7 @@ def test_a_request_keeps_an_upload_and_looks_at_nothing(
     assert used < 2.5 * len(raw) + 16 * MIB
     row = draft.files.get()
     assert row.packed and row.size == len(raw) and not row.content
-    assert b"".join(blobs.read_parts(row)) == raw
+    assert b"".join(drafts.read_parts(row)) == raw
 
 
 def test_a_worker_holds_one_member_at_a_time(team, nobody_reads, nudges, packed):
@@ -96,7 +96,7 @@ def test_a_worker_holds_one_member_at_a_time(team, nobody_reads, nudges, packed)
     assert used < 2.2 * EACH + 8 * MIB  # whole, grown step by step; its parts beside it
     assert not DraftPart.objects.exists()
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        assert blobs.read_content(draft.files.all()[2].pk) == archive.read("2.log")
+        assert drafts.read_content(draft.files.all()[2].pk) == archive.read("2.log")
 
 
 def test_small_members_go_in_together_and_large_ones_by_themselves(

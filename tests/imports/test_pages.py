@@ -11,7 +11,7 @@ from django.test import Client
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.charts.queries import read_groups
 from benchlab.hosts.models import Host
-from benchlab.imports import receiving
+from benchlab.imports import drafts
 from benchlab.imports.models import Draft, DraftFile, Source
 from benchlab.runs.models import Measurement, Series
 from benchlab.team.models import Membership, Team
@@ -185,7 +185,7 @@ def test_nothing_handed_in_is_said(web):
 
 
 def test_too_much_is_said_before_it_is_read(web, monkeypatch):
-    monkeypatch.setattr(receiving, "MAX_REQUEST_BYTES", 1000)
+    monkeypatch.setattr(drafts, "MAX_REQUEST_BYTES", 1000)
     answer = web.post("/import/", {"text": "x" * 2000})
     assert answer.status_code == 413 and "more than 100 MB" in answer.content.decode()
     monkeypatch.undo()

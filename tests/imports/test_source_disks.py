@@ -6,8 +6,8 @@ import pytest
 
 from benchlab.campaigns.models import Campaign
 from benchlab.findings.models import Finding
-from benchlab.imports import source_disks
-from benchlab.imports.source_disks import ResultDisks, SourceDisks
+from benchlab.imports import agreements
+from benchlab.imports.agreements import ResultDisks, SourceDisks
 from benchlab.runs.models import Attempt
 from benchlab.topologies.services import create_topology
 from benchlab.verdicts import set_ups
@@ -28,7 +28,7 @@ def raw(team, user):
 
 
 def said(*results: ResultDisks) -> list[tuple[int, int, str]]:
-    return list(source_disks.disk_errors(results))
+    return list(agreements.disk_errors(results))
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_some_result_must_stand_on_the_disks_and_on_all_of_them():
 
 def test_they_come_through_json_as_they_were():
     told = (SSD, SourceDisks("hdd", ("sda", "sdb")))
-    assert source_disks.from_json(source_disks.to_json(told)) == told
-    assert source_disks.names_and_ratings(told) == (
+    assert agreements.disks_from_json(agreements.disks_to_json(told)) == told
+    assert agreements.names_and_ratings(told) == (
         {"ssd": ("P30",), "hdd": ("sda", "sdb")},
         {"ssd": {"iops": 13, "bandwidth": 2_000_000}},
     )
