@@ -16,8 +16,8 @@ from agents.plans import chain
 from agents.readers import fio_log
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Host
-from benchlab.imports.drafts import LOG_UNITS, Key, OfferedResult
 from benchlab.imports.models import Draft
+from benchlab.imports.readings import LOG_UNITS, Key, OfferedResult
 from benchlab.topologies.models import Topology
 from benchlab.topologies.services import ROLE
 

@@ -26,8 +26,8 @@ from agents.texts.parsed_result import LineIndex, ParsedResult
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.dynamo import iometer_files
 from benchlab.hosts.models import Host
-from benchlab.imports import agreements, drafts
 from benchlab.imports import agreements as told
+from benchlab.imports import agreements, drafts, readings
 from benchlab.imports.agreements import (
     Agreement,
     FailedResult,
@@ -37,8 +37,8 @@ from benchlab.imports.agreements import (
     reader_file_name,
     validate_agreement,
 )
-from benchlab.imports.drafts import Key, OfferedResult
 from benchlab.imports.models import Draft, DraftFile
+from benchlab.imports.readings import Key, OfferedResult
 from benchlab.imports.services import Person, Result, StoreRequest, TextExcerpt, store_results
 from benchlab.team.models import Team
 from benchlab.topologies.models import Topology
@@ -309,7 +309,7 @@ def agree(draft: Draft, agreement: Agreement, *, user: Person | None) -> None:
         raise _general_error("It is still being read; wait until every file is through.")
     agreement = validate_agreement(
         agreement,
-        {result.result_key: result for result in drafts.offered_results(draft)},
+        {result.result_key: result for result in readings.offered_results(draft)},
         draft,
     )
     with transaction.atomic():
@@ -389,7 +389,7 @@ def store_draft(pk: int) -> None:
 
 
 def _store_agreed(row: Draft) -> Outcome:
-    results_by_key = {result.result_key: result for result in drafts.offered_results(row)}
+    results_by_key = {result.result_key: result for result in readings.offered_results(row)}
     agreement = validate_agreement(told.from_json(row.agreement or {}), results_by_key, row)
     return store_agreement(
         row, agreement, results_by_key, row.agreed_by, throttled_reporter(row.pk)

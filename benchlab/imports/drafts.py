@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drafts: from an upload to files whose results are known and offered. Nothing here is stored as a result yet."""
+"""Drafts: from an upload to files that were read. Nothing here is stored as a result yet.
+
+An upload waits in PostgreSQL as parts of a MiB until a worker unpacks and reads it. A bytea goes through the client as
+hexadecimal digits and several copies of them: 242 MB took 1.16 GiB. So a large content goes in as parts, which
+PostgreSQL itself puts together, and comes out as slices.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from io import BytesIO
-from tempfile import TemporaryFile
 from typing import IO, Any, cast
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler
@@ -22,24 +26,38 @@ from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 from django.http import HttpRequest
 from django.utils import timezone
 
-from agents.drivers import registry, text_reading
-from agents.readers import fio_log
-from agents.texts.parsed_result import ParsedResult
-from benchlab.campaigns import matrix
-from benchlab.campaigns.models import Campaign
+from agents.drivers import text_reading
 from benchlab.charts import numbered_lines
-from benchlab.imports import reading_json, texts
-from benchlab.imports.models import Draft, DraftFile, DraftPage, DraftPart, Source
-from benchlab.imports.services import sha256
+from benchlab.imports import readings, texts
+from benchlab.imports.models import Draft, DraftFile, DraftPage, DraftPart
 from benchlab.imports.unpack import File, Unpacker, clean_name
 from benchlab.runs import strips
 from benchlab.team.models import Team
+from benchlab.team.services import Person
 from benchlab.workers import messages
 
 log = logging.getLogger(__name__)
 
+# bytes of a whole request: files of 100 MB, and what a form adds
+MAX_REQUEST_BYTES = 105 * 2**20
+# settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+MAX_PASTED_BYTES = 5 * 2**20
+# of each file; the rest of it waits on disk
+IN_MEMORY = 256 * 2**10
+TOO_LARGE = (
+    "That is more than 100 MB in one upload. Pack it (zip, tar.gz, xz), or send it in parts."
+)
+TOO_LONG = "That is more than 5 MB of pasted text. Save it as a file and choose that."
+TOO_MANY = "Those are more than 2,000 files in one upload. Send them in an archive, or in parts."
+PART = 1 << 20
+
+TOGETHER = """
+UPDATE imports_draftfile SET content = (
+    SELECT coalesce(string_agg(content, ''::bytea ORDER BY number), ''::bytea)
+    FROM imports_draftpart WHERE file_id = %(pk)s
+) WHERE id = %(pk)s
+"""
 READ = "benchlab.imports.tasks.read_file"
-Person = AbstractBaseUser | AnonymousUser
 # positions between uploads, for the files in each
 POSITION_STEP = 10_000
 DRAFT_LIFETIME = timedelta(days=1)
@@ -56,6 +74,32 @@ FILLED = ("name", "trouble", "packed", "size", "sha256")
 UNREAD = Q(reading__isnull=True, trouble="")
 # Whether a draft has such files
 WAITS = Exists(DraftFile.objects.filter(UNREAD, draft=OuterRef("pk")))
+
+
+class Spooled(FileUploadHandler):
+    """Small files stay in memory, or a thousand of them would need a thousand open files."""
+
+    spool: IO[bytes]
+
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        super().new_file(*args, **kwargs)
+        spool = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # the request closes it
+        self.spool = cast("IO[bytes]", spool)
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
+        self.spool.write(raw_data)
+
+    def file_complete(self, file_size: int) -> UploadedFile[Any]:
+        self.spool.seek(0)
+        return UploadedFile(
+            file=self.spool, name=self.file_name, content_type=self.content_type, size=file_size
+        )
+
+
+def is_too_large(request: HttpRequest) -> bool:
+    """Before anything of it is read."""
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    return length.isdigit() and int(length) > MAX_REQUEST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +209,7 @@ def _store_pages(row: DraftFile, text: str) -> None:
 
 
 def _storable_rows(lines: Iterable[numbered_lines.Row]) -> list[numbered_lines.Row]:
-    return [(reading_json.storable_value(line), more) for line, more in lines]
+    return [(readings.storable_value(line), more) for line, more in lines]
 
 
 def file_page(row: DraftFile, line: int) -> numbered_lines.LinePage | None:
@@ -217,7 +261,7 @@ def _store_files(draft: Draft, position: int, files: Iterable[File]) -> list[int
         if sum(len(pending.content) for pending in rows) + row.size > MAX_BATCH_BYTES:
             together()
         rows.append(row)
-        # in parts, see blobs
+        # in parts, see above
         if row.size > MAX_BATCH_BYTES:
             together()
             store_content(row, file.raw)
@@ -232,7 +276,7 @@ def _unpacked_files(draft: Draft, row: DraftFile) -> Iterator[File]:
     others = draft.files.filter(packed=False)
     size = others.aggregate(size=Sum("size"))["size"] or 0
     unpacker = Unpacker(total=size, names=others.values_list("name", flat=True))
-    with TemporaryFile() as spool:
+    with tempfile.TemporaryFile() as spool:
         for part in read_parts(row):
             spool.write(part)
         yield from unpacker.unpack(row.name, spool, row.size)
@@ -240,7 +284,7 @@ def _unpacked_files(draft: Draft, row: DraftFile) -> Iterator[File]:
 
 def _fill_row(row: DraftFile, file: File) -> None:
     row.name, row.trouble, row.packed = file.name, file.trouble, False
-    row.size, row.sha256 = len(file.raw), sha256(file.raw)
+    row.size, row.sha256 = len(file.raw), hashlib.sha256(file.raw).hexdigest()
 
 
 def _read_text(row: DraftFile) -> str:
@@ -253,7 +297,7 @@ def _read_text(row: DraftFile) -> str:
     row.notes = list(decoded.notes)
     row.lines = decoded.text.count("\n") + 1
     try:
-        row.reading = reading_json.to_json(text_reading.read_text(decoded.text, row.name))
+        row.reading = readings.to_json(text_reading.read_text(decoded.text, row.name))
     except Exception:
         # whatever a reader does, the other files and the page must go on
         log.exception("reading %s (file %s)", row.name, row.pk)
@@ -284,157 +328,6 @@ def delete_expired() -> None:
     old = Q(created_at__lt=timezone.now() - DRAFT_LIFETIME)
     for draft in Draft.objects.filter(old, Q(agreed_at=None) | Q(stored_at__isnull=False)):
         draft.delete()
-
-
-# (DraftFile id, first line)
-Key = tuple[int, int]
-LOG_UNITS = {"us": "microseconds: fio before 3.0", "ns": "nanoseconds: fio 3.0 and later"}
-# whose readings are in memory as they are stored
-FILES_AT_ONCE = 20
-NAMING_OPTIONS = ("rw", "direction", "bs", "block_size", "rwmixread")
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedResult:
-    """A result of a draft, as it is offered."""
-
-    file: DraftFile
-    parsed: ParsedResult
-    # of what is stored: "series", counted
-    raw: Mapping[str, Any]
-    # of fio's log that does not say it: what results beside it tell
-    log_unit: str = ""
-
-    @property
-    def result_key(self) -> Key:
-        return self.file.pk, self.parsed.first
-
-    @property
-    def watches(self) -> bool:
-        """It only watched: a result of its own only if it belongs to no other."""
-        return bool(self.raw["series"] or self.parsed.needs) and not (
-            self.parsed.tool and self.parsed.metrics
-        )
-
-    @property
-    def needs_log_unit(self) -> bool:
-        """Must a person say what the text leaves open?"""
-        return bool(self.parsed.needs) and not self.log_unit
-
-    @property
-    def log_unit_words(self) -> str:
-        return LOG_UNITS.get(self.log_unit, "")
-
-    @property
-    def workload_name(self) -> str:
-        """A name for what was done, from its kind and options; what is only described has one."""
-        if self.parsed.described:
-            return self.parsed.title[:90]
-        options = self.parsed.options
-        words = [
-            _format_option(name, options[name]) for name in NAMING_OPTIONS if options.get(name)
-        ]
-        # sweeps over different things do not share a chart's axis
-        if self.parsed.varies:
-            words.append(f"over {self.parsed.varies.replace('_', ' ')}")
-        return " ".join([self.parsed.tool or self.parsed.kind, *words])[:90]
-
-    @property
-    def option_texts(self) -> list[tuple[str, str]]:
-        """Names and texts of the options."""
-        return [(name, _format_option(name, value)) for name, value in self.parsed.options.items()]
-
-    @property
-    def sweep_texts(self) -> list[tuple[str, str]]:
-        return [(name, _format_option(name, values)) for name, values in self.parsed.sweep.items()]
-
-    @property
-    def sweep_points_text(self) -> str:
-        """Those of a sweep in one table."""
-        varies = self.parsed.varies
-        return ", ".join(labels[varies] for labels in self.parsed.sweep_points()) if varies else ""
-
-    @property
-    def point_texts(self) -> list[tuple[str, str]]:
-        return [(name, _format_option(name, value)) for name, value in self.parsed.point.items()]
-
-
-def _format_option(name: str, value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(_format_option(name, item) for item in value)
-    return matrix.format_value(name, value)
-
-
-def offered_results(draft: Draft) -> list[OfferedResult]:
-    """Everything found in it, in its order; also what is in trouble."""
-    files = draft.files.defer("content", "reading").in_bulk()
-    read = draft.files.filter(reading__isnull=False).order_by("position")
-    # What was read takes several times the memory of the figures in it, so no row keeps it.
-    rows = read.values_list("pk", "reading__found").iterator(chunk_size=FILES_AT_ONCE)
-    return _with_units(
-        [
-            OfferedResult(files[pk], reading_json.from_json(stored), {"series": stored["series"]})
-            for pk, rows_of_file in rows
-            if pk in files
-            for stored in rows_of_file or ()
-        ]
-    )
-
-
-def _with_units(results: Sequence[OfferedResult]) -> list[OfferedResult]:
-    """Each log with the unit that fio's results beside it tell, by their version."""
-    units: dict[str, set[str]] = {}
-    for result in results:
-        if result.parsed.kind == "fio" and (unit := fio_log.unit(result.parsed.version)):
-            units.setdefault(_folder(result.file.name), set()).add(unit)
-    return [
-        replace(result, log_unit=_near(result.file.name, units)) if result.parsed.needs else result
-        for result in results
-    ]
-
-
-def _near(name: str, units_by_folder: Mapping[str, set[str]]) -> str:
-    """Unit of the results in the same folder, or else in the nearest one above; "" if they differ or there are none."""
-    units: set[str] = next(
-        (units_by_folder[folder] for folder in _folders(name) if folder in units_by_folder), set()
-    )
-    return next(iter(units)) if len(units) == 1 else ""
-
-
-def _folders(name: str) -> Iterator[str]:
-    """Folders from the file's own up to its archive, or to the upload itself if it came in none."""
-    folder = _folder(name)
-    while folder:
-        yield folder
-        folder = _folder(folder)
-    if "/" not in name:
-        yield ""
-
-
-def _folder(name: str) -> str:
-    return name.rpartition("/")[0]
-
-
-def campaigns_by_hash(draft: Draft) -> dict[str, Campaign]:
-    """SHA-256 -> the team's campaign that has a file of the same content already."""
-    hashes = draft.files.filter(trouble="").values("sha256")
-    rows = Source.objects.not_deleted().filter(campaign__team=draft.team, sha256__in=hashes)
-    return {row.sha256: row.campaign for row in rows.select_related("campaign").order_by("pk")}
-
-
-def reader_label(kind: str) -> str:
-    reader = registry.all_readers().get(kind)
-    return reader.LABEL if reader else kind
-
-
-PART = 1 << 20
-
-TOGETHER = """
-UPDATE imports_draftfile SET content = (
-    SELECT coalesce(string_agg(content, ''::bytea ORDER BY number), ''::bytea)
-    FROM imports_draftpart WHERE file_id = %(pk)s
-) WHERE id = %(pk)s
-"""
 
 
 def store_parts(file: DraftFile, stream: IO[bytes]) -> None:
@@ -479,42 +372,3 @@ def read_content(pk: int) -> bytes:
             if len(row[0]) < PART:
                 return whole.getvalue()
             at += PART
-
-
-# bytes of a whole request: files of 100 MB, and what a form adds
-MAX_REQUEST_BYTES = 105 * 2**20
-# settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-MAX_PASTED_BYTES = 5 * 2**20
-# of each file; the rest of it waits on disk
-IN_MEMORY = 256 * 2**10
-TOO_LARGE = (
-    "That is more than 100 MB in one upload. Pack it (zip, tar.gz, xz), or send it in parts."
-)
-TOO_LONG = "That is more than 5 MB of pasted text. Save it as a file and choose that."
-TOO_MANY = "Those are more than 2,000 files in one upload. Send them in an archive, or in parts."
-
-
-class Spooled(FileUploadHandler):
-    """Small files stay in memory, or a thousand of them would need a thousand open files."""
-
-    spool: IO[bytes]
-
-    def new_file(self, *args: Any, **kwargs: Any) -> None:
-        super().new_file(*args, **kwargs)
-        spool = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # the request closes it
-        self.spool = cast("IO[bytes]", spool)
-
-    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        self.spool.write(raw_data)
-
-    def file_complete(self, file_size: int) -> UploadedFile[Any]:
-        self.spool.seek(0)
-        return UploadedFile(
-            file=self.spool, name=self.file_name, content_type=self.content_type, size=file_size
-        )
-
-
-def is_too_large(request: HttpRequest) -> bool:
-    """Before anything of it is read."""
-    length = request.META.get("CONTENT_LENGTH") or "0"
-    return length.isdigit() and int(length) > MAX_REQUEST_BYTES

@@ -20,8 +20,8 @@ from benchlab.imports.agreements import (
     ResultChoice,
     SourceDisks,
 )
-from benchlab.imports.drafts import LOG_UNITS, Key, OfferedResult
 from benchlab.imports.models import Draft
+from benchlab.imports.readings import LOG_UNITS, Key, OfferedResult
 from benchlab.topologies.models import Topology
 
 Choices = list[tuple[str, str]]

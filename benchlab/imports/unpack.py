@@ -2,7 +2,7 @@
 """Files out of what was uploaded: archives unpacked in memory, one file after the other.
 
 No member is written to disk, so its path, owner or link target cannot matter: names are only shown. No size in
-any header is believed; everything is counted while it is read.
+any header is believed; everything is counted while it is read, and streams give no more than is asked for.
 """
 
 from __future__ import annotations
@@ -21,6 +21,21 @@ from io import BytesIO, RawIOBase
 from typing import IO, Any, Protocol, cast
 
 CHUNK = 1 << 20
+# packed bytes at a time
+STEP = 1 << 16
+# of xz: a dictionary may claim 4 GiB
+MEMORY = 128 << 20
+
+MAGIC = {
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"\x1f\x8b": "gz",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\x00": "xz",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"Rar!\x1a\x07": "rar",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
 # an artifact adds its lines and must stay below 200
 MAX_NAME_LENGTH = 140
 
@@ -290,24 +305,6 @@ class _LimitedStream(RawIOBase):
         return part
 
 
-STREAM_CHUNK = 1 << 20
-# packed bytes at a time
-STEP = 1 << 16
-# of xz: a dictionary may claim 4 GiB
-MEMORY = 128 << 20
-
-MAGIC = {
-    b"PK\x03\x04": "zip",
-    b"PK\x05\x06": "zip",
-    b"\x1f\x8b": "gz",
-    b"BZh": "bz2",
-    b"\xfd7zXZ\x00": "xz",
-    b"7z\xbc\xaf\x27\x1c": "7z",
-    b"Rar!\x1a\x07": "rar",
-    b"\x28\xb5\x2f\xfd": "zstd",
-}
-
-
 def archive_kind(head: bytes) -> str:
     """ "zip", "tar", "gz", … by the first bytes; "" for anything else."""
     for magic, kind in MAGIC.items():
@@ -354,7 +351,7 @@ class Unzipped(RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """Up to `size` bytes; fewer only at the end. Raises EOFError when the end is missing."""
-        size_left = size if size >= 0 else STREAM_CHUNK
+        size_left = size if size >= 0 else CHUNK
         parts, have = [self.ready[:size_left]], len(self.ready[:size_left])
         self.ready = self.ready[size_left:]
         while have < size_left and (part := self._inflate_chunk(size_left - have)):

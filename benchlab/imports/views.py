@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of the import: hand in, look at what was found, agree."""
+"""Pages of the import: hand in, look at what was found, agree; the reference library; files as they came."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from agents.drivers import registry
 from benchlab.audit import request_notes
 from benchlab.campaigns.models import Campaign, Origin
 from benchlab.charts import numbered_lines
-from benchlab.imports import agreements, draft_store, drafts
+from benchlab.imports import agreements, draft_store, drafts, readings
 from benchlab.imports.agreements import Refused
 from benchlab.imports.draft_store import State
-from benchlab.imports.drafts import OfferedResult
 from benchlab.imports.forms import DraftForms, ResultForm
 from benchlab.imports.models import Draft, DraftFile, Source, Storing
+from benchlab.imports.readings import OfferedResult
 from benchlab.team.services import owning_team
 from benchlab.web import lists
 
@@ -43,6 +43,13 @@ COLUMNS = {
     "made": lists.sort_column("Uploaded (UTC)", "created_at"),
     "state": lists.SortColumn("State", Storing.state_order()),
 }
+# likewise, of every article the same
+LIBRARY_COLUMNS = {
+    "campaign": lists.name_column("Campaign"),
+    "results": lists.sort_column("Results", "results", "num"),
+    "actions": lists.SortColumn("Actions"),
+}
+FINDS = ("name", "question", "origin__title", "origin__author")
 # numbers on one page; more are one click away
 MAX_INLINE_NUMBERS = 3000
 
@@ -53,7 +60,6 @@ class ResultRow:
 
     number: int
     result: OfferedResult
-    label: str
     form: ResultForm | None
 
 
@@ -127,10 +133,8 @@ def import_detail(request: HttpRequest, pk: int) -> HttpResponse:
     if state is not State.READ:
         return _render_progress(request, draft, state)
     if request.htmx:  # type: ignore[attr-defined]
-        answer = HttpResponse()
-        answer["HX-Refresh"] = "true"
-        return answer
-    results = drafts.offered_results(draft)
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    results = readings.offered_results(draft)
     draft_forms = DraftForms(draft, results, request.POST if request.method == "POST" else None)
     if request.method == "POST" and draft_forms.is_valid():
         try:
@@ -157,9 +161,7 @@ def _render_progress(request: HttpRequest, draft: Draft, state: State) -> HttpRe
         }
         return render(request, "imports/storing.html" + part, context)
     if request.htmx:  # type: ignore[attr-defined]
-        answer = HttpResponse()
-        answer["HX-Refresh"] = "true"
-        return answer
+        return HttpResponse(headers={"HX-Refresh": "true"})
     outcome = agreements.outcome_from_json(draft.outcome or {})
     campaign = draft_store.stored_campaign(outcome)
     if campaign and not outcome.failed and not outcome.workloads:
@@ -171,15 +173,11 @@ def _render_progress(request: HttpRequest, draft: Draft, state: State) -> HttpRe
 def _draft_context(
     draft: Draft, results: list[OfferedResult], draft_forms: DraftForms
 ) -> dict[str, Any]:
-    campaigns = drafts.campaigns_by_hash(draft)
+    campaigns = readings.campaigns_by_hash(draft)
+    numbers = sum(len(result.parsed.metrics) for result in results)
     by_file: dict[int, list[ResultRow]] = {}
     for number, result in enumerate(results, 1):
-        row = ResultRow(
-            number,
-            result,
-            drafts.reader_label(result.parsed.kind),
-            draft_forms.forms.get(result.result_key),
-        )
+        row = ResultRow(number, result, draft_forms.forms.get(result.result_key))
         by_file.setdefault(result.file.pk, []).append(row)
     files = [
         FileRow(
@@ -194,9 +192,9 @@ def _draft_context(
         "draft": draft,
         "files": files,
         "results": len(results),
-        "numbers": sum(len(result.parsed.metrics) for result in results),
+        "numbers": numbers,
         "draft_forms": draft_forms,
-        "inline": sum(len(result.parsed.metrics) for result in results) <= MAX_INLINE_NUMBERS,
+        "inline": numbers <= MAX_INLINE_NUMBERS,
     }
 
 
@@ -208,14 +206,11 @@ def import_file(request: HttpRequest, pk: int, file_pk: int) -> HttpResponse:
     if file.reading is None and not file.trouble:
         # which shows how far the reading is
         return redirect("import-detail", draft.pk)
-    results = [result for result in drafts.offered_results(draft) if result.file.pk == file.pk]
+    results = [result for result in readings.offered_results(draft) if result.file.pk == file.pk]
     context = {
         "draft": draft,
         "file": file,
-        "rows": [
-            ResultRow(n, result, drafts.reader_label(result.parsed.kind), None)
-            for n, result in enumerate(results, 1)
-        ],
+        "rows": [ResultRow(number, result, None) for number, result in enumerate(results, 1)],
         "lines": drafts.file_page(file, numbered_lines.parse_line_number(request.GET.get("line"))),
     }
     return render(request, "imports/file.html", context)
@@ -234,15 +229,6 @@ def import_discard(request: HttpRequest, pk: int) -> HttpResponse:
     if not stored:
         messages.success(request, f"{draft} is discarded; nothing of it was stored.")
     return redirect("import-new")
-
-
-# By the word that the list's address has for each column; of every article the same.
-LIBRARY_COLUMNS = {
-    "campaign": lists.name_column("Campaign"),
-    "results": lists.sort_column("Results", "results", "num"),
-    "actions": lists.SortColumn("Actions"),
-}
-FINDS = ("name", "question", "origin__title", "origin__author")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from rest_framework.reverse import reverse
 from rest_framework.settings import api_settings
 
 from benchlab.hosts.models import Host
-from benchlab.imports import agreements, draft_store, drafts
+from benchlab.imports import agreements, draft_store, drafts, readings
 from benchlab.imports.agreements import MOST_OUTSTANDING, Agreement, Refused, ResultChoice
 from benchlab.imports.draft_store import State
-from benchlab.imports.drafts import LOG_UNITS
+from benchlab.imports.readings import LOG_UNITS
 from benchlab.imports.models import Draft, DraftFile, Source
 from benchlab.rest.operations import (
     BINARY,
@@ -381,7 +381,7 @@ class Imports(ReadOnlyViewSet[Draft]):
         draft.delete()
 
     def _detail(self, draft: Draft) -> Any:
-        context = {**self.get_serializer_context(), "known": drafts.campaigns_by_hash(draft)}
+        context = {**self.get_serializer_context(), "known": readings.campaigns_by_hash(draft)}
         return DraftDetailSerializer(draft, context=context).data
 
 

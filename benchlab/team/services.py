@@ -12,6 +12,8 @@ from rest_framework.request import Request
 from benchlab.team.models import Membership, Team, teams_of
 from benchlab.team.roles import required_role
 
+# who asks: of a request
+Person = AbstractBaseUser | AnonymousUser
 FIRST_TEAM = "Lab"
 # in the session
 SESSION_TEAM = "team"

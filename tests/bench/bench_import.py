@@ -141,7 +141,7 @@ class Imported:
 
 
 def imported(files: int, packed: bytes) -> Imported:
-    from benchlab.imports import draft_store, drafts
+    from benchlab.imports import draft_store, drafts, readings
     from benchlab.imports.agreements import Agreement, ResultChoice
     from benchlab.runs.models import Measurement
     from benchlab.team.models import Team
@@ -169,7 +169,7 @@ def imported(files: int, packed: bytes) -> Imported:
         nudged.clear()
         every = [
             ResultChoice(one.result_key, new_host="h", new_topology="t")
-            for one in drafts.offered_results(draft)
+            for one in readings.offered_results(draft)
         ]
         draft_store.agree(draft, Agreement(every, f"{files} files"), user=None)
         print(f"  agreed after {time.perf_counter() - started:.1f} s", flush=True)

@@ -35,12 +35,12 @@ def work(raw):
 """
 IMPORT = """
 from agents.drivers import registry, text_reading
-from benchlab.imports import reading_json, texts
+from benchlab.imports import readings, texts
 registry.all_readers()
 def work(raw):
     found = text_reading.read_text(texts.decode_upload("fio.json", raw).text, "fio.json")
     assert len(found.results) == 1 and not found.results[0].trouble and not found.unread
-    return reading_json.to_json(found)
+    return readings.to_json(found)
 """
 CHILD = """
 import sys

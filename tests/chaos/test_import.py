@@ -13,7 +13,7 @@ from django.core.cache.backends.redis import RedisCache
 from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
-from benchlab.imports import draft_store, drafts
+from benchlab.imports import draft_store, drafts, readings
 from benchlab.imports.agreements import Agreement, ResultChoice
 from benchlab.imports.models import Draft, Source
 from benchlab.runs.models import Attempt
@@ -35,7 +35,7 @@ def draft(team, monkeypatch) -> Draft:
         drafts.read_file(pk)
     chosen = [
         ResultChoice(one.result_key, new_host="h", new_topology="t")
-        for one in drafts.offered_results(made)
+        for one in readings.offered_results(made)
     ]
     draft_store.agree(made, Agreement(chosen, "many"), user=None)
     Draft.objects.update(agreed_at=timezone.now() - timedelta(minutes=5))

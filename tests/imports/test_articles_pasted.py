@@ -13,7 +13,7 @@ import pytest
 from django.urls import reverse
 
 from benchlab.campaigns.models import Campaign
-from benchlab.imports import draft_store, drafts
+from benchlab.imports import draft_store, drafts, readings
 from benchlab.imports.forms import DraftForms
 from benchlab.imports.models import Draft
 from benchlab.imports.reference_library import LIBRARY
@@ -97,7 +97,7 @@ def test_every_table_becomes_results_on_a_chart(
     text = texts()[article]
     web.post(reverse("import-new"), {"text": text})
     draft = Draft.objects.latest("pk")
-    every = drafts.offered_results(draft)
+    every = readings.offered_results(draft)
     assert [one.parsed.trouble for one in every] == [""] * found
     assert sum(one.watches for one in every) == watched
     _, campaign = pasted(web, text)

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from agents.drivers import registry
-from benchlab.imports import draft_store, drafts
+from benchlab.imports import draft_store, drafts, readings
 from benchlab.imports.agreements import Agreement, Refused
 from benchlab.imports.models import Draft, DraftFile
 from benchlab.imports.tasks import read_file, sweep_drafts
@@ -41,7 +41,7 @@ def test_large_uploads_are_read_by_workers(large, nudges):
         read_file(pk)  # a message that came twice
         assert drafts.reading_progress(large).read == number
     assert [file.tries for file in large.files.all()] == [1, 1]
-    assert len(drafts.offered_results(large)) == 5
+    assert len(readings.offered_results(large)) == 5
 
 
 def test_a_lost_message_is_swept(large, nudges):
@@ -129,5 +129,5 @@ def test_a_hundred_megabytes_of_text(
         )
     drafts.read_file(nudges[0])
     assert time.process_time() - started < 60
-    (one,) = drafts.offered_results(draft)
+    (one,) = readings.offered_results(draft)
     assert one.parsed.metrics[0].line == 1_000_001

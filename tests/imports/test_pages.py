@@ -71,7 +71,7 @@ def test_looking_at_lines_takes_no_file_apart(web, monkeypatch):
     def parsed(*args):
         raise AssertionError("a request took the file apart")
 
-    for one in ("texts.decode_upload", "blobs.read_content"):
+    for one in ("texts.decode_upload", "read_content"):
         monkeypatch.setattr(f"benchlab.imports.drafts.{one}", parsed)
     first, last = (web.get(f"{address}?line={n}").content.decode() for n in (1, 2400))
     assert "RATE 1" in first and "1000 more characters" in first and 'id="L1000"' in first
@@ -208,7 +208,6 @@ def test_progress_is_shown_until_all_is_read(web, htmx, nobody_reads, nudges):
     draft = handed_in(web)
     assert "Reading: 0 of 1 file" in page(web, draft)
     assert "0 of 1" in htmx.get(f"/import/{draft.pk}/").content.decode()
-    from benchlab.imports import drafts
 
     drafts.read_file(draft.files.get().pk)
     assert htmx.get(f"/import/{draft.pk}/")["HX-Refresh"] == "true"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
@@ -22,7 +23,7 @@ from agents.contracts import Histogram
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts.queries import read_groups
 from benchlab.hosts.models import Host
-from benchlab.imports import draft_store, drafts, services
+from benchlab.imports import draft_store, drafts, readings, services
 from benchlab.imports.agreements import Agreement, Refused, ResultChoice
 from benchlab.imports.draft_store import State
 from benchlab.imports.models import Draft, DraftFile, Source
@@ -44,7 +45,7 @@ def handed_in(team, files: int = FILES) -> Draft:
 def everything(draft: Draft, **more) -> Agreement:
     told = {**NEW, **more}
     return Agreement(
-        [ResultChoice(one.result_key, **told) for one in drafts.offered_results(draft)],
+        [ResultChoice(one.result_key, **told) for one in readings.offered_results(draft)],
         "many",
     )
 
@@ -86,7 +87,7 @@ def test_no_request_reads_a_file_again(team, user, readers, nobody_stores, nudge
     def parsed(*args):
         raise AssertionError("a request took the file apart")
 
-    for one in ("texts.decode_upload", "blobs.read_content"):
+    for one in ("texts.decode_upload", "read_content"):
         monkeypatch.setattr(f"benchlab.imports.drafts.{one}", parsed)
     draft_store.agree(draft, everything(draft), user=user)
     draft.refresh_from_db()
@@ -312,7 +313,7 @@ def test_what_is_stored_together_is_each_attempts_own(agreed):
     for row, figures in zip(rows, read, strict=True):
         assert [one.value for one in row.measurements.all()] == [m.value for m in figures.metrics]
         (artifact,) = row.artifacts.all()
-        assert artifact.sha256 == services.sha256(artifact.read())
+        assert artifact.sha256 == hashlib.sha256(artifact.read()).hexdigest()
     assert len({one.metrics[0].value for one in read}) == FILES
 
 
