@@ -284,26 +284,6 @@ def _validate_origin(origin: Mapping[str, str], wrong: ErrorCollector) -> dict[s
 PLAIN = ("take", "new_host", "new_topology", "workload", "outstanding", "log_unit")
 
 
-@dataclass(frozen=True, slots=True)
-class FailedResult:
-    """A result that could not be stored, and why. Its file was kept with the others."""
-
-    file: str
-    # line
-    first: int
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """`campaign` is None where only workloads were taken. `stored` counts results and workloads."""
-
-    campaign: int | None
-    stored: int
-    workloads: tuple[int, ...] = ()
-    failed: tuple[FailedResult, ...] = ()
-
-
 def to_json(agreement: Agreement) -> dict[str, Any]:
     return {
         "chosen": [_choice_to_json(choice) for choice in agreement.chosen],
@@ -342,25 +322,7 @@ def _choice_to_json(choice: ResultChoice) -> dict[str, Any]:
     }
 
 
-def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
-    failed = [
-        {"file": result.file, "first": result.first, "says": result.message}
-        for result in outcome.failed
-    ]
-    return {
-        "campaign": outcome.campaign,
-        "stored": outcome.stored,
-        "workloads": list(outcome.workloads),
-        "failed": failed,
-    }
-
-
-def outcome_from_json(stored: Mapping[str, Any]) -> Outcome:
-    failed = tuple(FailedResult(row["file"], row["first"], row["says"]) for row in stored["failed"])
-    return Outcome(stored["campaign"], stored["stored"], tuple(stored["workloads"]), failed)
-
-
-MOST_NAMES = 256
+MAX_DISKS = 256
 MAX_DISK_NAME = 64
 # op/s or B/s, far above anything
 MOST_RATED = 10**15
@@ -421,8 +383,8 @@ def _field_errors(disks: SourceDisks) -> Iterator[str]:
         yield f"{disks.role!r} is not a role: use the short word of the topology, such as ssd or hdd."
     if not disks.names:
         yield "Name the disks of this role, as the source does: sda sdb."
-    if len(disks.names) > MOST_NAMES:
-        yield f"Name at most {MOST_NAMES} disks."
+    if len(disks.names) > MAX_DISKS:
+        yield f"Name at most {MAX_DISKS} disks."
     for name in disks.names:
         if not name.isprintable() or not 0 < len(name) <= MAX_DISK_NAME:
             yield f"{name[:MAX_DISK_NAME]!r} is not a name: give 1 to {MAX_DISK_NAME} printable characters."

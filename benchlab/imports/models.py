@@ -108,7 +108,7 @@ class DraftFile(models.Model):
     packed = models.BooleanField(default=False)
     trouble = models.TextField(blank=True)
     notes = models.JSONField(default=list, blank=True)
-    # benchlab/imports/reading_json.py
+    # benchlab/imports/readings.py
     reading = models.JSONField(null=True, blank=True)
     lines = models.PositiveIntegerField(default=0)
     tries = models.PositiveSmallIntegerField(default=0)
@@ -137,7 +137,7 @@ class DraftFile(models.Model):
 
 
 class DraftPart(models.Model):
-    """A MiB of a file on its way: large ones go through no process's memory at once (blobs.py)."""
+    """A MiB of a file on its way: large ones go through no process's memory at once (drafts.py)."""
 
     file = models.ForeignKey(DraftFile, on_delete=models.CASCADE, related_name="parts")
     number = models.PositiveIntegerField()

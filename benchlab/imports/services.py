@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import ValidationError
 from django.db import OperationalError, transaction
 from django.utils import timezone
@@ -33,6 +32,7 @@ from benchlab.runs.artifact_figures import Figures
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.team.models import Team
+from benchlab.team.services import Person
 from benchlab.topologies.models import Topology
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,8 @@ MAX_BATCH_RESULTS = 50
 # bytes of their texts, from which on no more are read before these are stored
 MAX_BATCH_BYTES = 1 << 20
 
-Person = AbstractBaseUser | AnonymousUser
+# with its artifacts, and the figures read from them
+BuiltAttempt = tuple[Attempt, Mapping[str, bytes], Figures]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +111,13 @@ class StoreRequest:
     allow_failures: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StoredCampaign:
-    """The campaign, and each excerpt that could not be stored, with the error."""
-
-    campaign: Campaign
-    failed: tuple[tuple[TextExcerpt, str], ...] = ()
-
-
 @transaction.atomic
 def store_results(
     request: StoreRequest, report_progress: Callable[[int], None] = lambda handled: None
-) -> StoredCampaign:
-    """Store a campaign. `report_progress` gets the number of results that were handled.
+) -> tuple[Campaign, list[tuple[TextExcerpt, str]]]:
+    """Store a campaign; returns it, and each excerpt that could not be stored, with the error.
 
+    `report_progress` gets the number of results that were handled.
     Raises ValidationError naming what cannot be stored; then nothing was stored.
     """
     results = request.results
@@ -165,7 +159,7 @@ def store_results(
         raise ValidationError([error for _, error in failed])
     stored = Attempt.objects.filter(run__campaign=campaign).order_by("pk")
     storing.find_for_attempts(stored.values_list("pk", flat=True))
-    return StoredCampaign(campaign, tuple(failed))
+    return campaign, failed
 
 
 @dataclass(slots=True)
@@ -174,14 +168,12 @@ class _PreparedResult:
 
     run: Run
     result: Result
-    attempt: Attempt | None = None
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    figures: Figures | None = None
+    built: BuiltAttempt | None = None
     error: str = ""
 
     @property
     def byte_count(self) -> int:
-        return sum(map(len, self.files.values()))
+        return sum(map(len, self.built[1].values())) if self.built else 0
 
 
 def _prepare_batches(
@@ -203,7 +195,7 @@ def _prepare_batches(
 def _prepare_result(run: Run, layout: Layout, result: Result) -> _PreparedResult:
     prepared = _PreparedResult(run, result)
     with _recording_error(prepared):
-        prepared.attempt, prepared.files, prepared.figures = _build_attempt(run, layout, result)
+        prepared.built = _build_attempt(run, layout, result)
     return prepared
 
 
@@ -244,17 +236,13 @@ def _store_batch(batch: Sequence[_PreparedResult]) -> Iterator[tuple[Result, str
 
 def _insert_batch(batch: Sequence[_PreparedResult]) -> None:
     """Attempts with their artifacts and figures. Raises whatever the database says of one of them."""
-    read = [
-        (prepared.attempt, prepared.files, prepared.figures)
-        for prepared in batch
-        if prepared.attempt is not None and prepared.figures is not None
-    ]
-    for attempt, _, _ in read:
+    built = [prepared.built for prepared in batch if prepared.built is not None]
+    for attempt, _, _ in built:
         # of what was undone
         attempt.pk = None
-    Attempt.objects.bulk_create([attempt for attempt, _, _ in read])
-    artifacts.store_all_artifacts((attempt, files) for attempt, files, _ in read)
-    conclusion.store_all_figures([(attempt, figures) for attempt, _, figures in read])
+    Attempt.objects.bulk_create([attempt for attempt, _, _ in built])
+    artifacts.store_all_artifacts((attempt, files) for attempt, files, _ in built)
+    conclusion.store_all_figures([(attempt, figures) for attempt, _, figures in built])
 
 
 def _check_results(team: Team, results: Sequence[Result]) -> None:
@@ -272,13 +260,10 @@ def _check_results(team: Team, results: Sequence[Result]) -> None:
 def _store_sources(campaign: Campaign, sources: Mapping[str, bytes]) -> None:
     # one in memory at a time, where `sources` reads them late
     for name, raw in sources.items():
+        digest = hashlib.sha256(raw).hexdigest()
         Source.objects.create(
-            campaign=campaign, name=name, content=raw, size=len(raw), sha256=sha256(raw)
+            campaign=campaign, name=name, content=raw, size=len(raw), sha256=digest
         )
-
-
-def sha256(raw: bytes) -> str:
-    return hashlib.sha256(raw).hexdigest()
 
 
 def _create_runs(campaign: Campaign, results: Sequence[Result]) -> list[Run]:
@@ -352,9 +337,7 @@ def _create_layouts(campaign: Campaign, results: Sequence[Result]) -> dict[tuple
     return {(layout.host_id, layout.topology_id): layout for layout in layouts}
 
 
-def _build_attempt(
-    run: Run, layout: Layout, result: Result
-) -> tuple[Attempt, Mapping[str, bytes], Figures]:
+def _build_attempt(run: Run, layout: Layout, result: Result) -> BuiltAttempt:
     """Build the attempt, its artifacts and the figures read from them. Nothing is stored. Raises ValidationError."""
     pieces = {piece.artifact_name: piece for piece in (result.piece, *result.beside)}
     parsed = result.piece.parsed
@@ -388,23 +371,15 @@ def _build_attempt(
     return attempt, files, figures
 
 
-def _disk_meta(result: Result) -> dict[str, Any]:
+def _disk_meta(result: Result) -> dict[str, object]:
     """Disks by role, and their ratings, as the source tells them."""
     disks = {role: list(names) for role, names in result.disks.items()}
     rated = {role: dict(most) for role, most in result.rated.items()}
-    return {
-        key: by_role
-        for key, by_role in ((attempt_meta.DISKS, disks), (attempt_meta.RATED, rated))
-        if by_role
-    }
+    by_key = {attempt_meta.DISKS: disks, attempt_meta.RATED: rated}
+    return {key: by_role for key, by_role in by_key.items() if by_role}
 
 
 def _reader_meta(artifact: str, piece: TextExcerpt) -> list[Any]:
     """Artifact, reader and name to read it as, and the point of the sweep that it holds, if it holds one."""
-    name = piece.reader_name or piece.name
-    return [
-        artifact,
-        piece.parsed.kind,
-        name,
-        *([dict(piece.point_labels)] if piece.point_labels else []),
-    ]
+    row: list[Any] = [artifact, piece.parsed.kind, piece.reader_name or piece.name]
+    return [*row, dict(piece.point_labels)] if piece.point_labels else row

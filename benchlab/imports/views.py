@@ -26,9 +26,9 @@ from agents.drivers import registry
 from benchlab.audit import request_notes
 from benchlab.campaigns.models import Campaign, Origin
 from benchlab.charts import numbered_lines
-from benchlab.imports import agreements, draft_store, drafts, readings
+from benchlab.imports import draft_store, drafts, readings
 from benchlab.imports.agreements import Refused
-from benchlab.imports.draft_store import State
+from benchlab.imports.draft_store import State, StoreOutcome
 from benchlab.imports.forms import DraftForms, ResultForm
 from benchlab.imports.models import Draft, DraftFile, Source, Storing
 from benchlab.imports.readings import OfferedResult
@@ -162,8 +162,8 @@ def _render_progress(request: HttpRequest, draft: Draft, state: State) -> HttpRe
         return render(request, "imports/storing.html" + part, context)
     if request.htmx:  # type: ignore[attr-defined]
         return HttpResponse(headers={"HX-Refresh": "true"})
-    outcome = agreements.outcome_from_json(draft.outcome or {})
-    campaign = draft_store.stored_campaign(outcome)
+    outcome = StoreOutcome.of_draft(draft)
+    campaign = outcome.stored_campaign()
     if campaign and not outcome.failed and not outcome.workloads:
         return redirect("campaign-detail", campaign.pk)
     context = {"draft": draft, "outcome": outcome, "campaign": campaign}

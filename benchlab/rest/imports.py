@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
@@ -21,7 +22,7 @@ from rest_framework.settings import api_settings
 from benchlab.hosts.models import Host
 from benchlab.imports import agreements, draft_store, drafts, readings
 from benchlab.imports.agreements import MOST_OUTSTANDING, Agreement, Refused, ResultChoice
-from benchlab.imports.draft_store import State
+from benchlab.imports.draft_store import State, StoreOutcome
 from benchlab.imports.readings import LOG_UNITS
 from benchlab.imports.models import Draft, DraftFile, Source
 from benchlab.rest.operations import (
@@ -215,7 +216,7 @@ class DisksSerializer(ObjectSerializer):
             max_length=agreements.MAX_DISK_NAME, validators=[validate_storable]
         ),
         allow_empty=False,
-        max_length=agreements.MOST_NAMES,
+        max_length=agreements.MAX_DISKS,
         help_text="As many as the topology's layers stand on, in their order",
     )
     rated_iops = serializers.IntegerField(
@@ -396,14 +397,13 @@ def _only_if_read(draft: Draft) -> None:
 def _progress_json(draft: Draft) -> Any:
     state = draft_store.draft_state(draft)
     if state is State.STORED:
-        outcome = agreements.outcome_from_json(draft.outcome or {})
-        agreed, trouble = outcome.stored + len(outcome.failed), ""
+        outcome, trouble = StoreOutcome.of_draft(draft), ""
     else:
         stored = draft_store.get_progress(draft.pk) if state is State.STORING else 0
-        outcome = agreements.Outcome(None, stored)
-        agreed, trouble = draft_store.count_agreed(draft), draft.trouble
+        outcome, trouble = StoreOutcome(None, stored), draft.trouble
+    agreed = draft_store.count_agreed(draft)
     progress = {"id": draft.pk, "state": state.value, "wanted": agreed, "trouble": trouble}
-    return StandingSerializer(progress | agreements.outcome_to_json(outcome)).data
+    return StandingSerializer(progress | asdict(outcome)).data
 
 
 def _result_choice(values: dict[str, Any]) -> ResultChoice:

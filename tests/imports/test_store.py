@@ -59,7 +59,8 @@ def results(team):
 def stored(team, user, results, **more) -> Campaign:
     request = StoreRequest(team=team, user=user, name="old", question="", results=results,
                            sources={"a.txt": TEXT.encode()}, **more)  # fmt: skip
-    return store_results(request).campaign
+    campaign, _ = store_results(request)
+    return campaign
 
 
 def test_they_are_runs_like_any_other(team, user, results, django_assert_num_queries):
