@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agreement to an import: a person's answers, their validation, and both as JSON for the worker that stores them."""
+"""Agreement to an import: a person's answers, their validation, and both as JSON for the worker that stores them.
+
+Disks are what the source tells of: a layer of the topology that asks for their role stands on them, in their order.
+Nobody looked at them: they are names.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +11,48 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 
-from agents.plans import chain
+from agents.plans.chain import specs
 from agents.readers import fio_log
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Host
 from benchlab.imports.models import Draft
-from benchlab.imports.readings import LOG_UNITS, Key, OfferedResult
+from benchlab.imports.readings import LOG_UNITS, MAX_WORKLOAD_NAME, Key, OfferedResult
 from benchlab.topologies.models import Topology
 from benchlab.topologies.services import ROLE
 
 ORIGIN = ("title", "author", "date", "url")
 DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 MOST_OUTSTANDING = 2**31 - 1
+# characters
+MAX_CAMPAIGN_NAME = 200
+MAX_ORIGIN_TEXT = 500
+MAX_NEW_NAME = 100
+MAX_DISK_NAME = 64
+MAX_DISKS = 256
+# op/s or B/s, far above anything
+MOST_RATED = 10**15
 WHICH_UNIT = (
     "Say what its latencies are in: fio before 3.0 wrote microseconds, later ones nanoseconds."
 )
-# of a campaign
-NAME_MOST = 200
+ONLY_MONITORING = "Only monitoring output (iostat etc.) can be attached to a result."
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDisks:
+    """The disks of one role, alike."""
+
+    role: str
+    names: tuple[str, ...]
+    # op/s, of each
+    rated_iops: int | None = None
+    # B/s, of each
+    rated_bandwidth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,177 +87,147 @@ class Agreement:
         return [choice for choice in self.chosen if choice.take]
 
 
+# (field, what is wrong with it)
+FieldError = tuple[str, str]
+# (index in the choices, field, what is wrong with it)
+ChoiceError = tuple[int, str, str]
+
+
 class Refused(Exception):
     """`errors`: (index in the choices or None for the whole, field) -> what is wrong."""
 
     def __init__(self, errors: Mapping[tuple[int | None, str], list[str]]) -> None:
-        super().__init__("; ".join(message for messages in errors.values() for message in messages))
+        super().__init__("; ".join(chain.from_iterable(errors.values())))
         self.errors = dict(errors)
-
-
-@dataclass
-class ErrorCollector:
-    """Collects errors so that all are shown together."""
-
-    errors: dict[tuple[int | None, str], list[str]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-
-    def add_error(self, index: int | None, name: str, message: str) -> None:
-        self.errors[index, name].append(message)
-
-    def raise_errors(self) -> None:
-        if self.errors:
-            raise Refused(self.errors)
 
 
 def validate_agreement(
     agreement: Agreement, results_by_key: Mapping[Key, OfferedResult], draft: Draft
 ) -> Agreement:
     """Return the agreement as it is stored: stripped, without empty fields of the origin. Raises Refused."""
-    wrong = ErrorCollector()
-    name = agreement.name.strip()
-    origin = _validate_origin(agreement.origin, wrong)
-    selected = {choice.key for choice in agreement.selected}
-    if not selected:
-        wrong.add_error(None, "results", "Select at least one result.")
-    if not name and any(
-        key in results_by_key and not results_by_key[key].parsed.described for key in selected
+    texts = {name: str(agreement.origin.get(name) or "").strip() for name in ORIGIN}
+    origin = {name: text for name, text in texts.items() if text}
+    stripped = replace(agreement, name=agreement.name.strip(), origin=origin)
+    errors: dict[tuple[int | None, str], list[str]] = defaultdict(list)
+    for name, message in _campaign_errors(stripped, results_by_key):
+        errors[None, name].append(message)
+    for index, name, message in chain(
+        _choice_errors(stripped, results_by_key, draft),
+        _choice_disk_errors(stripped, results_by_key, draft),
     ):
-        wrong.add_error(None, "campaign", "Give the campaign a name.")
-    if len(name) > NAME_MOST:
-        wrong.add_error(None, "campaign", f"A name has at most {NAME_MOST} characters.")
+        errors[index, name].append(message)
+    if errors:
+        raise Refused(errors)
+    return stripped
+
+
+def _campaign_errors(
+    agreement: Agreement, results_by_key: Mapping[Key, OfferedResult]
+) -> Iterator[FieldError]:
+    """A link that could run a script is refused."""
+    if url := agreement.origin.get("url"):
+        try:
+            URLValidator(schemes=["http", "https"])(url)
+        except ValidationError:
+            yield "url", "Give a whole address that begins with http:// or https://."
+    if (date := agreement.origin.get("date")) and not DATE.fullmatch(date):
+        yield "date", "Give a date as 2013-05-07, 2013-05 or 2013."
+    for name, text in agreement.origin.items():
+        if len(text) > MAX_ORIGIN_TEXT:
+            yield name, f"It has at most {MAX_ORIGIN_TEXT} characters."
+    if not agreement.selected:
+        yield "results", "Select at least one result."
+    results = (results_by_key.get(choice.key) for choice in agreement.selected)
+    if not agreement.name and any(result and not result.parsed.described for result in results):
+        yield "campaign", "Give the campaign a name."
+    yield from _name_error("campaign", agreement.name, MAX_CAMPAIGN_NAME)
+
+
+def _name_error(where: str, name: str, most: int) -> list[FieldError]:
+    return [(where, f"A name has at most {most} characters.")] if len(name) > most else []
+
+
+def _choice_errors(
+    agreement: Agreement, results_by_key: Mapping[Key, OfferedResult], draft: Draft
+) -> Iterator[ChoiceError]:
     alone = {choice.key for choice in agreement.selected if choice.beside is None}
-    names = _WorkloadNames(draft)
+    workloads = Workload.objects.filter(team=draft.team)
+    # those that new workloads cannot have
+    names = set(workloads.values_list("name", flat=True))
     earlier: set[Key] = set()
     for index, choice in enumerate(agreement.chosen):
-        if choice.key not in results_by_key:
+        result = results_by_key.get(choice.key)
+        errors: Iterable[FieldError] = ()
+        if result is None:
             file, first = choice.key
-            wrong.add_error(index, "first", f"No result of file {file} begins in line {first}.")
+            errors = [("first", f"No result of file {file} begins in line {first}.")]
         elif choice.key in earlier:
-            wrong.add_error(index, "first", "It is listed twice.")
+            errors = [("first", "It is listed twice.")]
+        elif choice.take and result.parsed.described:
+            errors = _described_errors(choice, result, names)
         elif choice.take:
-            result = results_by_key[choice.key]
-            if result.parsed.described:
-                _check_described(index, choice, result, names, wrong)
-            else:
-                _check_measured(index, choice, results_by_key, alone, draft, wrong)
+            errors = _measured_errors(choice, result, results_by_key, alone, draft)
         earlier.add(choice.key)
-    _check_disks(agreement, results_by_key, draft, wrong)
-    wrong.raise_errors()
-    return replace(agreement, name=name, origin=origin)
+        yield from ((index, name, message) for name, message in errors)
 
 
-class _WorkloadNames:
-    """Names that new workloads cannot have."""
-
-    def __init__(self, draft: Draft) -> None:
-        self.team, self.known = draft.team, set[str]()
-
-    def is_free(self, name: str) -> bool:
-        is_taken = name in self.known or Workload.objects.filter(team=self.team, name=name).exists()
-        self.known.add(name)
-        return not is_taken
-
-
-def _check_described(
-    index: int,
-    choice: ResultChoice,
-    result: OfferedResult,
-    names: _WorkloadNames,
-    wrong: ErrorCollector,
-) -> None:
+def _described_errors(
+    choice: ResultChoice, result: OfferedResult, names: set[str]
+) -> Iterator[FieldError]:
     """A workload only: no host and no topology belong to it."""
     if result.parsed.trouble:
-        wrong.add_error(index, "take", f"It cannot be read: {result.parsed.trouble}")
+        yield "take", f"It cannot be read: {result.parsed.trouble}"
     if choice.beside is not None:
-        wrong.add_error(
-            index, "beside", "Only monitoring output (iostat etc.) can be attached to a result."
-        )
+        yield "beside", ONLY_MONITORING
     if choice.outstanding is not None:
-        wrong.add_error(
-            index, "outstanding", "It is a workload: change its options once it is stored."
-        )
+        yield "outstanding", "It is a workload: change its options once it is stored."
     name = choice.workload.strip() or result.workload_name
-    if len(name) > 90:
-        wrong.add_error(index, "workload", "A name has at most 90 characters.")
-    elif not names.is_free(name):
-        wrong.add_error(
-            index, "workload", f"There is a workload called {name} already: name it otherwise."
-        )
+    yield from _name_error("workload", name, MAX_WORKLOAD_NAME)
+    if len(name) <= MAX_WORKLOAD_NAME and name in names:
+        yield "workload", f"There is a workload called {name} already: name it otherwise."
+    names.add(name)
 
 
-def _check_measured(
-    index: int,
+def _measured_errors(
     choice: ResultChoice,
+    result: OfferedResult,
     results_by_key: Mapping[Key, OfferedResult],
     alone: set[Key],
     draft: Draft,
-    wrong: ErrorCollector,
-) -> None:
-    result = results_by_key[choice.key]
-    if result.parsed.trouble:
-        wrong.add_error(index, "take", f"It cannot be read: {result.parsed.trouble}")
+) -> Iterator[FieldError]:
+    parsed = result.parsed
+    if parsed.trouble:
+        yield "take", f"It cannot be read: {parsed.trouble}"
     if message := _log_unit_error(result, choice, results_by_key):
-        wrong.add_error(index, "log_unit", message)
+        yield "log_unit", message
     if choice.beside is not None:
         if not result.watches:
-            wrong.add_error(
-                index, "beside", "Only monitoring output (iostat etc.) can be attached to a result."
-            )
+            yield "beside", ONLY_MONITORING
         elif choice.beside not in alone:
-            wrong.add_error(
-                index, "beside", "What it belongs to is not selected as a result of its own."
-            )
+            yield "beside", "What it belongs to is not selected as a result of its own."
         return
-    for what, row, new in (
-        ("host", choice.host, choice.new_host.strip()),
-        ("topology", choice.topology, choice.new_topology.strip()),
-    ):
-        if row is None and not new:
-            wrong.add_error(index, what, f"Choose a {what}, or name a new one.")
-        elif row is not None and new:
-            wrong.add_error(index, what, f"Choose a {what} or name a new one, not both.")
-        elif row is not None and row.team_id != draft.team_id:
-            wrong.add_error(index, what, f"{row} does not belong to {draft.team}.")
-        if len(new) > 100:
-            wrong.add_error(index, f"new_{what}", "A name has at most 100 characters.")
-    if len(choice.workload.strip()) > 90:
-        wrong.add_error(index, "workload", "A name has at most 90 characters.")
-    outstanding = result.parsed.outstanding
+    yield from _row_errors("host", choice.host, choice.new_host.strip(), draft)
+    yield from _row_errors("topology", choice.topology, choice.new_topology.strip(), draft)
+    yield from _name_error("workload", choice.workload.strip(), MAX_WORKLOAD_NAME)
     if choice.outstanding is not None:
-        if result.parsed.varies == "outstanding":
-            wrong.add_error(index, "outstanding", "The table already gives it for each column.")
-        elif outstanding is not None and outstanding != choice.outstanding:
-            wrong.add_error(index, "outstanding", f"The text says {outstanding}.")
+        if parsed.varies == "outstanding":
+            yield "outstanding", "The table already gives it for each column."
+        elif parsed.outstanding not in (None, choice.outstanding):
+            yield "outstanding", f"The text says {parsed.outstanding}."
         elif not 1 <= choice.outstanding <= MOST_OUTSTANDING:
-            wrong.add_error(index, "outstanding", "Give a number from 1 on, or nothing.")
+            yield "outstanding", "Give a number from 1 on, or nothing."
 
 
-def _check_disks(
-    agreement: Agreement,
-    results_by_key: Mapping[Key, OfferedResult],
-    draft: Draft,
-    wrong: ErrorCollector,
-) -> None:
-    """Check the disks that were named; what is wrong is told at the first result of which it was said."""
-    telling = {
-        index: choice
-        for index, choice in enumerate(agreement.chosen)
-        if choice.take and choice.disks and choice.beside is None and choice.key in results_by_key
-    }
-    names = {choice.new_topology.strip() for choice in telling.values()} - {""}
-    rows = Topology.objects.filter(team=draft.team, name__in=names) if names else ()
-    stacks = {row.name: row.stack for row in rows}
-    of_results = [
-        ResultDisks(index, choice.disks, choice.topology.name, choice.topology.stack)
-        if choice.topology
-        else ResultDisks(index, choice.disks, new, stacks.get(new, []))
-        for index, choice in telling.items()
-        for new in (choice.new_topology.strip(),)
-    ]
-    for index, number, message in disk_errors(of_results):
-        wrong.add_error(index, f"disks.{number}", message)
+def _row_errors(
+    what: str, row: Host | Topology | None, new: str, draft: Draft
+) -> Iterator[FieldError]:
+    if row is None and not new:
+        yield what, f"Choose a {what}, or name a new one."
+    elif row is not None and new:
+        yield what, f"Choose a {what} or name a new one, not both."
+    elif row is not None and row.team_id != draft.team_id:
+        yield what, f"{row} does not belong to {draft.team}."
+    yield from _name_error(f"new_{what}", new, MAX_NEW_NAME)
 
 
 def _log_unit(
@@ -263,83 +257,6 @@ def reader_file_name(
     return fio_log.name_with_unit(result.file.name, unit) if unit else ""
 
 
-def _validate_origin(origin: Mapping[str, str], wrong: ErrorCollector) -> dict[str, str]:
-    """Origin without empty fields. A link that could run a script is refused."""
-    texts = {name: str(origin.get(name) or "").strip() for name in ORIGIN}
-    if texts["url"]:
-        try:
-            URLValidator(schemes=["http", "https"])(texts["url"])
-        except ValidationError:
-            wrong.add_error(
-                None, "url", "Give a whole address that begins with http:// or https://."
-            )
-    if texts["date"] and not DATE.fullmatch(texts["date"]):
-        wrong.add_error(None, "date", "Give a date as 2013-05-07, 2013-05 or 2013.")
-    for name, value in texts.items():
-        if len(value) > 500:
-            wrong.add_error(None, name, "It has at most 500 characters.")
-    return {name: value for name, value in texts.items() if value}
-
-
-PLAIN = ("take", "new_host", "new_topology", "workload", "outstanding", "log_unit")
-
-
-def to_json(agreement: Agreement) -> dict[str, Any]:
-    return {
-        "chosen": [_choice_to_json(choice) for choice in agreement.chosen],
-        "name": agreement.name,
-        "question": agreement.question,
-        "origin": dict(agreement.origin),
-    }
-
-
-def from_json(stored: Mapping[str, Any]) -> Agreement:
-    """A host or topology that is gone meanwhile is None: the same checks as at first say so."""
-    hosts = Host.objects.in_bulk({row["host"] for row in stored["chosen"]} - {None})
-    stacks = Topology.objects.in_bulk({row["topology"] for row in stored["chosen"]} - {None})
-    chosen = [
-        ResultChoice(
-            key=(row["key"][0], row["key"][1]),
-            host=hosts.get(row["host"]),
-            topology=stacks.get(row["topology"]),
-            beside=(row["beside"][0], row["beside"][1]) if row["beside"] else None,
-            disks=disks_from_json(row.get("disks", ())),
-            **{name: row[name] for name in PLAIN if name in row},
-        )
-        for row in stored["chosen"]
-    ]
-    return Agreement(chosen, stored["name"], stored["question"], stored["origin"])
-
-
-def _choice_to_json(choice: ResultChoice) -> dict[str, Any]:
-    return {
-        "key": list(choice.key),
-        "host": choice.host.pk if choice.host else None,
-        "topology": choice.topology.pk if choice.topology else None,
-        "beside": list(choice.beside) if choice.beside else None,
-        "disks": disks_to_json(choice.disks),
-        **{name: getattr(choice, name) for name in PLAIN},
-    }
-
-
-MAX_DISKS = 256
-MAX_DISK_NAME = 64
-# op/s or B/s, far above anything
-MOST_RATED = 10**15
-
-
-@dataclass(frozen=True, slots=True)
-class SourceDisks:
-    """The disks of one role, alike."""
-
-    role: str
-    names: tuple[str, ...]
-    # op/s, of each
-    rated_iops: int | None = None
-    # B/s, of each
-    rated_bandwidth: int | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class ResultDisks:
     """Disks of a result as a person named them; `topology` is the name of what stands on them."""
@@ -348,6 +265,28 @@ class ResultDisks:
     disks: tuple[SourceDisks, ...]
     topology: str
     stack: Sequence[Mapping[str, Any]]
+
+
+def _choice_disk_errors(
+    agreement: Agreement, results_by_key: Mapping[Key, OfferedResult], draft: Draft
+) -> Iterator[ChoiceError]:
+    choices = {
+        index: choice
+        for index, choice in enumerate(agreement.chosen)
+        if choice.take and choice.disks and choice.beside is None and choice.key in results_by_key
+    }
+    names = {choice.new_topology.strip() for choice in choices.values()} - {""}
+    named = Topology.objects.filter(team=draft.team, name__in=names) if names else ()
+    by_name = {row.name: row for row in named}
+    results = []
+    for index, choice in choices.items():
+        name = choice.new_topology.strip()
+        row = choice.topology or by_name.get(name)
+        results.append(
+            ResultDisks(index, choice.disks, row.name if row else name, row.stack if row else [])
+        )
+    for index, number, message in disk_errors(results):
+        yield index, f"disks.{number}", message
 
 
 def disk_errors(results: Iterable[ResultDisks]) -> Iterator[tuple[int, int, str]]:
@@ -368,11 +307,7 @@ def disk_errors(results: Iterable[ResultDisks]) -> Iterator[tuple[int, int, str]
 
 def _own_errors(disks: Sequence[SourceDisks]) -> list[tuple[int, str]]:
     return [
-        *(
-            (number, message)
-            for number, disk in enumerate(disks)
-            for message in _field_errors(disk)
-        ),
+        *((number, text) for number, disk in enumerate(disks) for text in _field_errors(disk)),
         *_duplicate_errors([[disk.role] for disk in disks], "role"),
         *_duplicate_errors([disk.names for disk in disks], "disk"),
     ]
@@ -421,18 +356,19 @@ def _topology_mismatch(
 def _disk_counts(stack: Sequence[Mapping[str, Any]]) -> Counter[str]:
     """Number of disks of each role that a topology stands on."""
     counts: Counter[str] = Counter()
-    for request in (request for layer in chain.specs(stack) for request in layer.devices):
-        counts[request.role] += request.count
+    for layer in specs(stack):
+        for request in layer.devices:
+            counts[request.role] += request.count
     return counts
 
 
 def names_and_ratings(
-    source_disks: Iterable[SourceDisks],
+    disks_by_role: Iterable[SourceDisks],
 ) -> tuple[dict[str, Sequence[str]], dict[str, Mapping[str, float]]]:
-    """Disks and ratings by role, as in benchlab.imports.services.Result."""
+    """Disks and ratings by role, as in services.Result."""
     disks: dict[str, Sequence[str]] = {}
     rated: dict[str, Mapping[str, float]] = {}
-    for row in source_disks:
+    for row in disks_by_role:
         disks[row.role] = row.names
         most = {"iops": row.rated_iops, "bandwidth": row.rated_bandwidth}
         if given_ratings := {name: value for name, value in most.items() if value is not None}:
@@ -440,12 +376,46 @@ def names_and_ratings(
     return disks, rated
 
 
-def disks_to_json(source_disks: Iterable[SourceDisks]) -> list[dict[str, Any]]:
-    return [asdict(row) for row in source_disks]
+PLAIN = ("take", "new_host", "new_topology", "workload", "outstanding", "log_unit")
+
+
+def to_json(agreement: Agreement) -> dict[str, Any]:
+    return {
+        "chosen": [_choice_to_json(choice) for choice in agreement.chosen],
+        "name": agreement.name,
+        "question": agreement.question,
+        "origin": dict(agreement.origin),
+    }
+
+
+def from_json(stored: Mapping[str, Any]) -> Agreement:
+    """A host or topology that is gone meanwhile is None: the same checks as at first say so."""
+    hosts = Host.objects.in_bulk({row["host"] for row in stored["chosen"]} - {None})
+    stacks = Topology.objects.in_bulk({row["topology"] for row in stored["chosen"]} - {None})
+    chosen = [
+        ResultChoice(
+            key=(row["key"][0], row["key"][1]),
+            host=hosts.get(row["host"]),
+            topology=stacks.get(row["topology"]),
+            beside=(row["beside"][0], row["beside"][1]) if row["beside"] else None,
+            disks=disks_from_json(row.get("disks", ())),
+            **{name: row[name] for name in PLAIN if name in row},
+        )
+        for row in stored["chosen"]
+    ]
+    return Agreement(chosen, stored["name"], stored["question"], stored["origin"])
+
+
+def _choice_to_json(choice: ResultChoice) -> dict[str, Any]:
+    return {
+        "key": list(choice.key),
+        "host": choice.host.pk if choice.host else None,
+        "topology": choice.topology.pk if choice.topology else None,
+        "beside": list(choice.beside) if choice.beside else None,
+        "disks": [asdict(row) for row in choice.disks],
+        **{name: getattr(choice, name) for name in PLAIN},
+    }
 
 
 def disks_from_json(rows: Iterable[Mapping[str, Any]]) -> tuple[SourceDisks, ...]:
-    return tuple(
-        SourceDisks(row["role"], tuple(row["names"]), row["rated_iops"], row["rated_bandwidth"])
-        for row in rows
-    )
+    return tuple(SourceDisks(**{**row, "names": tuple(row["names"])}) for row in rows)

@@ -12,6 +12,9 @@ from django import forms
 from benchlab.hosts.forms import RATED_IOPS, megabytes_to_bytes, rated_throughput
 from benchlab.hosts.models import Host
 from benchlab.imports.agreements import (
+    MAX_CAMPAIGN_NAME,
+    MAX_NEW_NAME,
+    MAX_ORIGIN_TEXT,
     MOST_OUTSTANDING,
     MOST_RATED,
     ORIGIN,
@@ -21,7 +24,7 @@ from benchlab.imports.agreements import (
     SourceDisks,
 )
 from benchlab.imports.models import Draft
-from benchlab.imports.readings import LOG_UNITS, Key, OfferedResult
+from benchlab.imports.readings import LOG_UNITS, MAX_WORKLOAD_NAME, Key, OfferedResult
 from benchlab.topologies.models import Topology
 
 Choices = list[tuple[str, str]]
@@ -32,35 +35,45 @@ MAX_RESULT_FORMS = 500
 OWN_RESULT = "a result of its own"
 
 
-class CommonForm(forms.Form):
+class SetUpForm(forms.Form):
+    """What a person says of one result, or of all of them."""
+
+    host = forms.ChoiceField(required=False)
+    new_host = forms.CharField(required=False, max_length=MAX_NEW_NAME, label="or a new host")
+    topology = forms.ChoiceField(required=False)
+    new_topology = forms.CharField(
+        required=False, max_length=MAX_NEW_NAME, label="or a new topology"
+    )
+    workload = forms.CharField(required=False, max_length=MAX_WORKLOAD_NAME)
+    log_unit = forms.ChoiceField(required=False, label="Its latencies are in")
+
+    def set_choices(self, rows: SelectableRows, empty: str, *, needs_log_unit: bool) -> None:
+        """Offer the rows, with a word for none of them."""
+        none = ("", f"– {empty} –")
+        offered: dict[str, Iterable[tuple[str, object]]] = {
+            "host": rows.hosts.items(),
+            "topology": rows.topologies.items(),
+            "log_unit": LOG_UNITS.items(),
+        }
+        for name, choices in offered.items():
+            _choice_field(self, name).choices = [none, *((key, str(row)) for key, row in choices)]
+        if not needs_log_unit:
+            del self.fields["log_unit"]
+
+
+class CommonForm(SetUpForm):
     """The campaign, where it comes from, and what holds for every result that says nothing else."""
 
-    campaign = forms.CharField(required=False, max_length=200, label="Campaign")
+    campaign = forms.CharField(required=False, max_length=MAX_CAMPAIGN_NAME, label="Campaign")
     question = forms.CharField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text="What was the question that these results answer?",
     )
-    title = forms.CharField(required=False, max_length=500, label="Title of the source")
-    author = forms.CharField(required=False, max_length=500)
+    title = forms.CharField(required=False, max_length=MAX_ORIGIN_TEXT, label="Title of the source")
+    author = forms.CharField(required=False, max_length=MAX_ORIGIN_TEXT)
     date = forms.CharField(required=False, max_length=10, help_text="2013-05-07, 2013-05 or 2013")
-    url = forms.CharField(required=False, max_length=500, label="Address")
-    host = forms.ChoiceField(required=False, label="Host")
-    new_host = forms.CharField(required=False, max_length=100, label="or a new host, by name")
-    topology = forms.ChoiceField(required=False, label="Topology")
-    new_topology = forms.CharField(
-        required=False, max_length=100, label="or a new topology, by name"
-    )
-    workload = forms.CharField(
-        required=False, max_length=90, help_text="Empty: named by what each result says of itself."
-    )
-
-    log_unit = forms.ChoiceField(
-        required=False,
-        label="Latencies of fio's logs are in",
-        choices=[("", "– choose –"), *LOG_UNITS.items()],
-        help_text="Some logs do not say it, and no result of fio beside them does.",
-    )
+    url = forms.CharField(required=False, max_length=MAX_ORIGIN_TEXT, label="Address")
 
     def __init__(
         self,
@@ -70,9 +83,14 @@ class CommonForm(forms.Form):
         **kwargs: Any,
     ) -> None:
         super().__init__(data, **kwargs)
-        _choose(self, rows, "choose")
-        if not needs_log_unit:
-            del self.fields["log_unit"]
+        self.fields["new_host"].label = "or a new host, by name"
+        self.fields["new_topology"].label = "or a new topology, by name"
+        self.fields["workload"].help_text = "Empty: named by what each result says of itself."
+        self.fields["log_unit"].label = "Latencies of fio's logs are in"
+        self.fields[
+            "log_unit"
+        ].help_text = "Some logs do not say it, and no result of fio beside them does."
+        self.set_choices(rows, "choose", needs_log_unit=needs_log_unit)
 
 
 class DisksForm(forms.Form):
@@ -105,15 +123,10 @@ class DisksForm(forms.Form):
         )
 
 
-class ResultForm(forms.Form):
+class ResultForm(SetUpForm):
     """Form of what differs for one result."""
 
     take = forms.BooleanField(required=False, initial=True)
-    host = forms.ChoiceField(required=False)
-    new_host = forms.CharField(required=False, max_length=100, label="or a new host")
-    topology = forms.ChoiceField(required=False)
-    new_topology = forms.CharField(required=False, max_length=100, label="or a new topology")
-    workload = forms.CharField(required=False, max_length=90)
     outstanding = forms.IntegerField(
         required=False,
         min_value=1,
@@ -122,10 +135,17 @@ class ResultForm(forms.Form):
         help_text="The text does not tell; leave it empty if unknown.",
     )
     beside = forms.ChoiceField(required=False, label="Belongs to")
-    log_unit = forms.ChoiceField(
-        required=False,
-        label="Its latencies are in",
-        choices=[("", "– as above –"), *LOG_UNITS.items()],
+
+    field_order = (
+        "take",
+        "host",
+        "new_host",
+        "topology",
+        "new_topology",
+        "workload",
+        "outstanding",
+        "beside",
+        "log_unit",
     )
 
     def __init__(
@@ -135,24 +155,27 @@ class ResultForm(forms.Form):
         results: Choices,
         data: Mapping[str, Any] | None,
     ) -> None:
-        super().__init__(data, prefix=f"r{result.result_key[0]}-{result.result_key[1]}")
+        super().__init__(data, prefix=f"r{_choice_value(result.result_key)}")
         self.fields["workload"].widget.attrs["placeholder"] = result.workload_name
         if result.parsed.described:
             for name in set(self.fields) - {"take", "workload"}:
                 del self.fields[name]
             return
-        _choose(self, rows, "as above")
-        if not result.needs_log_unit:
-            del self.fields["log_unit"]
+        self.set_choices(rows, "as above", needs_log_unit=result.needs_log_unit)
         if result.parsed.outstanding is not None or result.parsed.varies == "outstanding":
             del self.fields["outstanding"]
         if not result.watches:
             del self.fields["beside"]
             return
-        beside = self.fields["beside"]
-        assert isinstance(beside, forms.ChoiceField)
+        beside = _choice_field(self, "beside")
         beside.choices = [("", OWN_RESULT), *results]
         beside.initial = _nearest(result, results)
+
+
+def _choice_field(form: forms.Form, name: str) -> forms.ChoiceField:
+    field = form.fields[name]
+    assert isinstance(field, forms.ChoiceField)
+    return field
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,25 +193,22 @@ class SelectableRows:
         )
 
 
-def _choose(form: forms.Form, rows: SelectableRows, empty: str) -> None:
-    many: tuple[tuple[str, Iterable[tuple[str, Any]]], ...] = (
-        ("host", rows.hosts.items()),
-        ("topology", rows.topologies.items()),
-    )
-    for name, items in many:
-        field = form.fields[name]
-        assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", f"– {empty} –"), *((key, str(row)) for key, row in items)]
+def _choice_value(key: Key) -> str:
+    return f"{key[0]}-{key[1]}"
+
+
+def _choice_key(value: str) -> Key:
+    file, _, first = value.partition("-")
+    return int(file), int(first)
 
 
 def _nearest(result: OfferedResult, results: Choices) -> str:
     """Result of the same file before this one, or else after it: most likely the one it watched; "" without any."""
-    file, first = result.result_key
-    near = [tuple(map(int, value.split("-"))) for value, _ in results]
-    same = [key for key in near if key[0] == file]
-    before = [key for key in same if key[1] < first]
-    chosen = max(before) if before else min(same, default=None)
-    return f"{chosen[0]}-{chosen[1]}" if chosen else ""
+    keys = [_choice_key(value) for value, _ in results]
+    same = [key for key in keys if key[0] == result.result_key[0]]
+    before = [key for key in same if key < result.result_key]
+    nearest = max(before) if before else min(same, default=None)
+    return _choice_value(nearest) if nearest else ""
 
 
 class DraftForms:
@@ -209,7 +229,7 @@ class DraftForms:
         numbered = {result.result_key: number for number, result in enumerate(results, 1)}
         self.measured: Choices = [
             (
-                f"{result.result_key[0]}-{result.result_key[1]}",
+                _choice_value(result.result_key),
                 f"{numbered[result.result_key]}: {result.parsed.title}"[:100],
             )
             for result in self.results
@@ -252,7 +272,6 @@ class DraftForms:
         )
         one_host = own if own.get("host") or own.get("new_host") else same
         one_topology = own if own.get("topology") or own.get("new_topology") else same
-        file, _, first = beside.partition("-")
         return ResultChoice(
             key=result.result_key,
             take=own["take"],
@@ -262,7 +281,7 @@ class DraftForms:
             new_topology=one_topology["new_topology"],
             workload=own.get("workload") or same["workload"],
             outstanding=own.get("outstanding"),
-            beside=(int(file), int(first)) if first else None,
+            beside=_choice_key(beside) if beside else None,
             log_unit=(own.get("log_unit") or same["log_unit"]) if result.needs_log_unit else "",
             disks=tuple(form.source_disks() for form in self.disks if form.filled),
         )

@@ -23,8 +23,8 @@ from benchlab.hosts.models import Host
 from benchlab.imports import agreements, draft_store, drafts, readings
 from benchlab.imports.agreements import MOST_OUTSTANDING, Agreement, Refused, ResultChoice
 from benchlab.imports.draft_store import State, StoreOutcome
-from benchlab.imports.readings import LOG_UNITS
 from benchlab.imports.models import Draft, DraftFile, Source
+from benchlab.imports.readings import LOG_UNITS
 from benchlab.rest.operations import (
     BINARY,
     NumberListField,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
 from benchlab.campaigns.models import Campaign
@@ -64,7 +66,7 @@ def test_some_result_must_stand_on_the_disks_and_on_all_of_them():
 
 def test_they_come_through_json_as_they_were():
     told = (SSD, SourceDisks("hdd", ("sda", "sdb")))
-    assert agreements.disks_from_json(agreements.disks_to_json(told)) == told
+    assert agreements.disks_from_json([asdict(row) for row in told]) == told
     assert agreements.names_and_ratings(told) == (
         {"ssd": ("P30",), "hdd": ("sda", "sdb")},
         {"ssd": {"iops": 13, "bandwidth": 2_000_000}},
