@@ -50,7 +50,7 @@ class CampaignPreset:
     says: str
     # slugs in benchlab/topologies/host_shapes.py
     topologies: tuple[str, ...]
-    # slugs in presets.py
+    # slugs of workloads in this module
     workloads: tuple[str, ...]
     repeats: int = 1
     # what a person sets by hand is not set back and forth

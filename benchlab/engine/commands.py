@@ -28,7 +28,6 @@ class CommandError(Exception):
 
 def wake_layouts(*layout_ids: int) -> None:
     """Ask a worker to look, once the transaction is committed. The sweeper sends lost messages again."""
-
     messages.after_commit(STEP, layout_ids)
 
 

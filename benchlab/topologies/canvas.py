@@ -26,8 +26,7 @@ from benchlab.topologies.stack_edits import (
     is_fast_role,
     main_use,
 )
-from benchlab.web.driver_forms import option_label as option_label
-from benchlab.web.driver_forms import option_text
+from benchlab.web.driver_forms import option_label, option_text
 from benchlab.web.units import format_size
 
 # disks of a group that are boxes with their size; of more each is a mark

@@ -30,8 +30,7 @@ from benchlab.topologies.stack_edits import (
     placeholder_options,
     plainness,
 )
-from benchlab.web.driver_forms import option_label as option_label
-from benchlab.web.driver_forms import option_text
+from benchlab.web.driver_forms import option_label, option_text
 
 Stack = Sequence[Mapping[str, Any]]
 
@@ -76,13 +75,10 @@ def inspect_stack(stack: Stack, shelf: DiskSupply) -> Inspection:
     reckoned = estimate_sizes(specs, shelf)
     unmade = bool(reckoned.error and not wrong)
     if unmade:
-        wrong.append(_size_trouble(specs, reckoned))
+        label = registry.layer(specs[reckoned.layer - 1].kind).LABEL
+        text = f"layer {reckoned.layer} ({label}): {reckoned.error}"
+        wrong.append(ChainFault(reckoned.layer, text))
     return Inspection(tuple(wrong), None if wrong else missing, reckoned, unmade)
-
-
-def _size_trouble(specs: Sequence[LayerSpec], reckoned: SizeEstimate) -> ChainFault:
-    label = registry.layer(specs[reckoned.layer - 1].kind).LABEL
-    return ChainFault(reckoned.layer, f"layer {reckoned.layer} ({label}): {reckoned.error}")
 
 
 def specs_of(stack: Stack) -> list[LayerSpec]:
@@ -277,7 +273,8 @@ def _move_remedies(stack: Stack, at: int) -> Iterator[Remedy]:
 
 def _count_remedies(stack: Stack, at: int) -> Iterator[Remedy]:
     """Remedies by another number of disks, the nearest number first."""
-    driver, groups = registry.layer(stack[at]["kind"]), _groups_by_use(stack[at])
+    driver = registry.layer(stack[at]["kind"])
+    groups = {group["use"]: group for group in stack[at].get("devices", ())}
     below = gives_below(stack[:at])
     for use, means in driver.USES.items():
         now = group_count(groups.get(use, {}))
@@ -300,10 +297,6 @@ def _count_text(number: int, use: str, group: Mapping[str, Any] | None) -> str:
         return f"Use no disk for {use}"
     role = group["role"] if group and group.get("role") else f"disk{'s' * (number > 1)}"
     return f"Use {number} {role} for {use}"
-
-
-def _groups_by_use(entry: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {group["use"]: group for group in entry.get("devices", ())}
 
 
 def _option_remedies(stack: Stack, at: int) -> Iterator[Remedy]:

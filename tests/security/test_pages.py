@@ -151,7 +151,7 @@ def test_no_formula_is_in_the_long_tables(rows, owner, team, noun):
     client.force_authenticate(team.members.get(username="root"))
     answer = client.get(f"/api/{noun}/", {"format": "csv"})
     assert answer.status_code == 200 and answer["Content-Type"].startswith("text/csv")
-    # A figure's words were made plain before they were stored (runs/storable.py): programs get them as they are.
+    # A figure's words were made plain before they were stored (runs/artifact_figures.py); programs get them as such.
     _no_formula(body_of(answer).decode(), for_eyes=False)
 
 
