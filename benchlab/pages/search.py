@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.db.models import Count, Max
+from django.db.models import Count, Max, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path, reverse
@@ -26,18 +26,28 @@ from benchlab.topologies.models import Topology
 from benchlab.web.lists import FIND, match_words, search_pattern, search_text
 from benchlab.web.texts import NaturalOrder
 
+Person = AbstractBaseUser | AnonymousUser
+# of each noun
+MAX_RESULTS = 10
+# characters; a run's number may be shorter
+MIN_LENGTH = 2
 # characters of a long text that are shown before the first match
 AROUND = 60
 LONGEST = 200
+RUN = re.compile(r"(?:run\s*|#)?0*(\d{1,18})", re.IGNORECASE | re.ASCII)
+# as a disk's identity has it in front
+IDENTITY = re.compile(r"\b(?:wwn|serial):", re.IGNORECASE)
+BY_NAME = (NaturalOrder("name"), "pk")
 
 
 def marked(text: str, matched: re.Pattern[str]) -> SafeString:
     """Every match in <mark>, all else escaped."""
-    ends = [0, *(match.end() for match in matched.finditer(text))]
-    starts = [*(match.start() for match in matched.finditer(text)), len(text)]
+    matches = list(matched.finditer(text))
+    ends = [0, *(match.end() for match in matches)]
+    starts = [*(match.start() for match in matches), len(text)]
     between = [text[end:start] for end, start in zip(ends, starts, strict=True)]
-    matches = [format_html("<mark>{}</mark>", match.group()) for match in matched.finditer(text)]
-    return format_html_join("", "{}{}", zip(between, [*matches, ""], strict=True))
+    marks = [*(format_html("<mark>{}</mark>", match.group()) for match in matches), ""]
+    return format_html_join("", "{}{}", zip(between, marks, strict=True))
 
 
 def excerpt(text: str, matched: re.Pattern[str]) -> SafeString:
@@ -50,19 +60,9 @@ def excerpt(text: str, matched: re.Pattern[str]) -> SafeString:
     return format_html("{}{}{}", before, marked(part, matched), after)
 
 
-Person = AbstractBaseUser | AnonymousUser
-# of each noun
-MAX_RESULTS = 10
-# characters; a run's number may be shorter
-MIN_LENGTH = 2
-RUN = re.compile(r"(?:run\s*|#)?0*(\d{1,18})", re.IGNORECASE | re.ASCII)
-# as a disk's identity has it in front
-IDENTITY = re.compile(r"\b(?:wwn|serial):", re.IGNORECASE)
-
-
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """`title` and `more` are safe, with the words marked."""
+    """`title` and `excerpt` are safe, with the words marked."""
 
     title: SafeString
     url: str
@@ -71,7 +71,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Rows found of a noun; `rest`: the list that has the others, `cut`: whether there are any."""
+    """Rows of a noun; `more_url`: the list that has the others."""
 
     noun: str
     rows: list[SearchResult]
@@ -85,227 +85,208 @@ class SearchTerm:
     text: str
     words: re.Pattern[str]
 
-    def mark_title(self, text: object) -> SafeString:
-        return marked(str(text), self.words)
-
-    def make_excerpt(self, *texts: object) -> SafeString:
-        return excerpt(" · ".join(str(text) for text in texts if text), self.words)
-
-    def list_address(self, name: str) -> str:
-        return f"{reverse(name)}?{urlencode({FIND: self.text})}"
+    def result(self, title: object, url: str, texts: Iterable[object]) -> SearchResult:
+        line = " · ".join(str(text) for text in texts if text)
+        return SearchResult(marked(str(title), self.words), url, excerpt(line, self.words))
 
 
-def find_sections(user: Person, text: str) -> list[Section]:
-    """Those nouns of which something was found."""
-    words = search_pattern(text)
-    if words is None:
-        return []
-    sought = SearchTerm(user, text, words)
-    every = [_find_runs, *(() if len(text) < MIN_LENGTH else BY_WORDS)]
-    return [section for find in every if (section := find(sought)).rows]
+@dataclass(frozen=True, slots=True)
+class SearchedNoun:
+    """A noun whose rows have a page. `rows`: those that a person may find. `fields`: what is searched.
 
+    `texts`: what a result shows below its title. `page`: its page's URL name, with `ids` of the row. `more_page`: the
+    list that has the others, which may be searched for the same.
+    """
 
-def _find_runs(sought: SearchTerm) -> Section:
-    match = RUN.fullmatch(sought.text)
-    rows = Run.objects.visible_to(sought.user).select_related("campaign", "topology", "workload")
-    runs = rows.filter(pk=int(match[1])).order_by() if match else []
-    return Section(
-        "Runs",
-        [
-            SearchResult(
-                sought.mark_title(f"Run {row.pk}"),
-                reverse("run-detail", args=[row.pk]),
-                sought.make_excerpt(row, row.campaign),
-            )
-            for row in runs
-        ],
-    )
+    noun: str
+    rows: Callable[[Person], QuerySet[Any, Any]]
+    fields: tuple[str, ...]
+    page: str
+    texts: Callable[[Any], Iterable[object]]
+    order: tuple[Any, ...] = BY_NAME
+    more_page: str = ""
+    is_more_searched: bool = True
+    ids: tuple[str, ...] = ("pk",)
+    title: Callable[[Any], str] = str
+    unsearched: re.Pattern[str] | None = None
+
+    def find(self, term: SearchTerm) -> Section:
+        text = self.unsearched.sub("", term.text) if self.unsearched else term.text
+        rows = self.rows(term.user).filter(match_words(self.fields, text)).order_by(*self.order)
+
+        def row_result(row: Any) -> SearchResult:
+            url = reverse(self.page, args=[getattr(row, name) for name in self.ids])
+            return term.result(self.title(row), url, self.texts(row))
+
+        return _limited_section(self.noun, rows, row_result, self._more_url(term))
+
+    def _more_url(self, term: SearchTerm) -> str:
+        if not self.more_page:
+            return ""
+        query = f"?{urlencode({FIND: term.text})}" if self.is_more_searched else ""
+        return f"{reverse(self.more_page)}{query}"
 
 
 def _limited_section(
-    noun: str, rows: Iterable[Any], make_result: Callable[[Any], SearchResult], rest: str = ""
+    noun: str,
+    rows: QuerySet[Any, Any] | Sequence[Any],
+    make_result: Callable[[Any], SearchResult],
+    more_url: str = "",
 ) -> Section:
-    """Build a section from up to MAX_RESULTS + 1 rows; the last one only shows that there are more."""
-    limited = list(rows)
-    return Section(
-        noun, [make_result(row) for row in limited[:MAX_RESULTS]], len(limited) > MAX_RESULTS, rest
-    )
+    """Build a section of MAX_RESULTS rows; a further one only shows that there are more."""
+    limited = list(rows[: MAX_RESULTS + 1])
+    results = [make_result(row) for row in limited[:MAX_RESULTS]]
+    return Section(noun, results, len(limited) > MAX_RESULTS, more_url)
 
 
-def _find_hosts(sought: SearchTerm) -> Section:
-    rows = Host.objects.for_user(sought.user).filter(
-        match_words(("name", "address", "notes"), sought.text)
-    )
+def _find_runs(term: SearchTerm) -> Section:
+    match = RUN.fullmatch(term.text)
+    if match is None:
+        return Section("Runs", [])
+    rows = Run.objects.visible_to(term.user).select_related("campaign", "topology", "workload")
+    runs = rows.filter(pk=int(match[1])).order_by()
     return _limited_section(
-        "Hosts",
-        rows.order_by(NaturalOrder("name"), "pk")[: MAX_RESULTS + 1],
-        lambda row: SearchResult(
-            sought.mark_title(row.name),
-            reverse("host-detail", args=[row.pk]),
-            sought.make_excerpt(row.address, row.notes),
-        ),
-        sought.list_address("host-list"),
-    )
-
-
-def _find_disks(sought: SearchTerm) -> Section:
-    text = IDENTITY.sub("", sought.text)
-    rows = Device.objects.for_user(sought.user).filter(
-        match_words(("serial", "wwn", "model"), text)
-    )
-    return _limited_section(
-        "Disks",
-        rows.select_related("host").order_by("-present", "pk")[: MAX_RESULTS + 1],
-        lambda row: SearchResult(
-            sought.mark_title(f"{row.name} of {row.host}"),
-            reverse("device-detail", args=[row.host_id, row.pk]),
-            sought.make_excerpt(row.model, row.serial, row.wwn),
+        "Runs",
+        runs,
+        lambda row: term.result(
+            f"Run {row.pk}", reverse("run-detail", args=[row.pk]), (row, row.campaign)
         ),
     )
 
 
-def _find_campaigns(sought: SearchTerm) -> Section:
-    rows = Campaign.objects.for_user(sought.user).current()
-    rows = rows.filter(match_words(("name", "question"), sought.text))
-    return _limited_section(
-        "Campaigns",
-        rows[: MAX_RESULTS + 1],
-        lambda row: SearchResult(
-            sought.mark_title(row.name),
-            reverse("campaign-detail", args=[row.pk]),
-            sought.make_excerpt(row.question),
-        ),
-        sought.list_address("campaign-list"),
-    )
-
-
-def _find_topologies(sought: SearchTerm) -> Section:
-    rows = Topology.objects.for_user(sought.user).current()
-    rows = rows.filter(match_words(("name", "description"), sought.text))
-    return _limited_section(
-        "Topologies",
-        rows.order_by(NaturalOrder("name"), "pk")[: MAX_RESULTS + 1],
-        lambda row: SearchResult(
-            sought.mark_title(row.name),
-            reverse("topology-detail", args=[row.pk]),
-            sought.make_excerpt(row.description),
-        ),
-        sought.list_address("topology-list"),
-    )
-
-
-def _find_workloads(sought: SearchTerm) -> Section:
-    rows = Workload.objects.for_user(sought.user).current()
-    rows = rows.filter(match_words(("name", "tool"), sought.text))
-    return _limited_section(
-        "Workloads",
-        rows.order_by(NaturalOrder("name"), "pk")[: MAX_RESULTS + 1],
-        lambda row: SearchResult(
-            sought.mark_title(row.name),
-            reverse("workload-detail", args=[row.pk]),
-            sought.make_excerpt(row.tool),
-        ),
-        sought.list_address("workload-list"),
-    )
-
-
-def _find_notes(sought: SearchTerm) -> Section:
-    rows = Note.objects.for_user(sought.user).filter(match_words(("text",), sought.text))
-    return _text_section(sought, "Notes", rows.order_by("-pk")[: MAX_RESULTS + 1])
-
-
-def _find_comments(sought: SearchTerm) -> Section:
-    rows = Comment.objects.for_user(sought.user).filter(match_words(("text",), sought.text))
-    return _text_section(sought, "Comments", rows.order_by("-pk")[: MAX_RESULTS + 1])
-
-
-def _text_section(sought: SearchTerm, noun: str, rows: Iterable[Note | Comment]) -> Section:
+def _find_written(term: SearchTerm, noun: str, model: type[Note | Comment]) -> Section:
     """About rows that are still there, and not archived."""
-    written = list(rows)
-    names = discussion.current_names(sought.user, [(row.kind, row.object_id) for row in written])
-    current = [row for row in written if (row.kind, row.object_id) in names]
+    rows = model.objects.for_user(term.user).filter(match_words(("text",), term.text))
+    written = list(rows.order_by("-pk")[: MAX_RESULTS + 1])
+    names = discussion.current_names(term.user, [(row.kind, row.object_id) for row in written])
     return _limited_section(
         noun,
-        current,
-        lambda row: SearchResult(
-            sought.mark_title(f"{Kind(row.kind).label} {names[row.kind, row.object_id]}"),
+        [row for row in written if (row.kind, row.object_id) in names],
+        lambda row: term.result(
+            f"{Kind(row.kind).label} {names[row.kind, row.object_id]}",
             discussion.row_url(row.kind, row.object_id),
-            sought.make_excerpt(row.text),
+            (row.text,),
         ),
     )
 
 
-def _find_tags(sought: SearchTerm) -> Section:
+def _find_tags(term: SearchTerm) -> Section:
     """Each with the list that has its rows; runs have none, so the newest one is shown."""
-    tags = Tag.objects.for_user(sought.user).filter(match_words(("name",), sought.text))[
-        : MAX_RESULTS + 1
-    ]
-    names = {row.pk: row.name for row in tags}
+    tags = Tag.objects.for_user(term.user).filter(match_words(("name",), term.text))
+    names = {row.pk: row.name for row in tags[: MAX_RESULTS + 1]}
     used = (
-        Tagging.objects.for_user(sought.user)
+        Tagging.objects.for_user(term.user)
         .filter(tag__in=names)
         .order_by("tag__name", "kind")
         .values_list("tag", "kind")
         .annotate(number=Count("pk"), newest=Max("object_id"))
     )
-    return _limited_section("Tags", used, lambda row: _tag_result(sought, names[row[0]], *row[1:]))
 
-
-def _tag_result(sought: SearchTerm, name: str, kind: str, number: int, newest: int) -> SearchResult:
-    if kind == Kind.RUN:
+    def tag_result(row: tuple[int, str, int, int]) -> SearchResult:
+        tag, kind, number, newest = row
         url = discussion.row_url(kind, newest)
-    else:
-        url = f"{reverse(f'{Kind(kind).value}-list')}?{urlencode({'tag': name})}"
-    return SearchResult(
-        sought.mark_title(name), url, sought.make_excerpt(f"{Kind(kind).label}: {number}")
-    )
+        if kind != Kind.RUN:
+            url = f"{reverse(f'{Kind(kind).value}-list')}?{urlencode({'tag': names[tag]})}"
+        return term.result(names[tag], url, (f"{Kind(kind).label}: {number}",))
+
+    return _limited_section("Tags", used, tag_result)
 
 
-def _find_library(sought: SearchTerm) -> Section:
-    fields = (
+def _library_texts(row: Campaign) -> Iterable[object]:
+    origin = Origin.from_campaign(row)
+    return origin.title, origin.author, *(value for _, value in origin.more), row.question
+
+
+NOUNS = (
+    SearchedNoun(
+        "Hosts",
+        Host.objects.for_user,
+        ("name", "address", "notes"),
+        "host-detail",
+        lambda row: (row.address, row.notes),
+        more_page="host-list",
+    ),
+    SearchedNoun(
+        "Disks",
+        lambda user: Device.objects.for_user(user).select_related("host"),
+        ("serial", "wwn", "model"),
+        "device-detail",
+        lambda row: (row.model, row.serial, row.wwn),
+        order=("-present", "pk"),
+        ids=("host_id", "pk"),
+        title=lambda row: f"{row.name} of {row.host}",
+        unsearched=IDENTITY,
+    ),
+    SearchedNoun(
+        "Campaigns",
+        lambda user: Campaign.objects.for_user(user).current(),
+        ("name", "question"),
+        "campaign-detail",
+        lambda row: (row.question,),
+        order=("-pk",),
+        more_page="campaign-list",
+    ),
+    SearchedNoun(
+        "Topologies",
+        lambda user: Topology.objects.for_user(user).current(),
+        ("name", "description"),
+        "topology-detail",
+        lambda row: (row.description,),
+        more_page="topology-list",
+    ),
+    SearchedNoun(
+        "Workloads",
+        lambda user: Workload.objects.for_user(user).current(),
+        ("name", "tool"),
+        "workload-detail",
+        lambda row: (row.tool,),
+        more_page="workload-list",
+    ),
+)
+LIBRARY = SearchedNoun(
+    "Reference library",
+    lambda user: Campaign.objects.visible_to(user).filter(source=Campaign.Source.LIBRARY),
+    (
         "name",
         "question",
         "origin__title",
         "origin__author",
         "origin__original_title",
         "origin__url",
-    )
-    rows = Campaign.objects.visible_to(sought.user).filter(source=Campaign.Source.LIBRARY)
-    return _limited_section(
-        "Reference library",
-        rows.filter(match_words(fields, sought.text)).order_by("pk")[: MAX_RESULTS + 1],
-        lambda row: SearchResult(
-            sought.mark_title(row.name),
-            reverse("campaign-detail", args=[row.pk]),
-            sought.make_excerpt(*_origin_texts(Origin.from_campaign(row)), row.question),
-        ),
-        reverse("library"),
-    )
-
-
-def _origin_texts(origin: Origin) -> Sequence[str]:
-    return origin.title, origin.author, *(value for _, value in origin.more)
-
-
-BY_WORDS = (
-    _find_hosts,
-    _find_disks,
-    _find_campaigns,
-    _find_topologies,
-    _find_workloads,
-    _find_notes,
-    _find_comments,
-    _find_tags,
-    _find_library,
+    ),
+    "campaign-detail",
+    _library_texts,
+    order=("pk",),
+    more_page="library",
+    is_more_searched=False,
 )
+
+
+def find_sections(user: Person, text: str) -> list[Section]:
+    """List the nouns of which something matches."""
+    words = search_pattern(text)
+    if words is None:
+        return []
+    term = SearchTerm(user, text, words)
+    sections = [_find_runs(term)]
+    if len(text) >= MIN_LENGTH:
+        sections += [noun.find(term) for noun in NOUNS]
+        sections += [_find_written(term, "Notes", Note), _find_written(term, "Comments", Comment)]
+        sections += [_find_tags(term), LIBRARY.find(term)]
+    return [section for section in sections if section.rows]
 
 
 @require_GET
 def search(request: HttpRequest) -> HttpResponse:
+    """The page; for htmx, which asks while a person types, the results alone."""
     text = search_text(request)
-    sections = find_sections(request.user, text)
     template = "search/_found.html" if request.htmx else "search/search.html"  # type: ignore[attr-defined]
-    return render(request, template, {"text": text, "sections": sections, "least": MIN_LENGTH})
+    context = {
+        "text": text,
+        "sections": find_sections(request.user, text),
+        "least": MIN_LENGTH,
+    }
+    return render(request, template, context)
 
 
 urlpatterns = [path("", search, name="search")]

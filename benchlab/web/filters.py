@@ -174,51 +174,47 @@ class StrictFilterBackend(DjangoFilterBackend):  # type: ignore[misc]
         return super().filter_queryset(request, queryset, view)
 
 
-class LibraryFilterBackend(BaseFilterBackend):
-    """`library=true`: also the reference library's rows. Which rows these are: benchlab.web.api.TeamViewSet."""
+class SwitchFilterBackend(BaseFilterBackend):
+    """`name=true` of views that have `attribute`. Which rows these are: benchlab.web.api.TeamViewSet."""
+
+    name: str
+    attribute: str
+    description: str
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> Any:
-        choice = request.query_params.get(LIBRARY, "true")
-        if view.library and not view.detail and choice.lower() not in ("true", "false"):
-            raise ValidationError({LIBRARY: [f"Give true or false, not {shortened(choice)}."]})
+        choice = request.query_params.get(self.name, "true")
+        switches = getattr(view, self.attribute) and not view.detail
+        if switches and choice.lower() not in ("true", "false"):
+            raise ValidationError({self.name: [f"Give true or false, not {shortened(choice)}."]})
         return queryset
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        if not view.library:
+        if not getattr(view, self.attribute):
             return []
         return [
             {
-                "name": LIBRARY,
+                "name": self.name,
                 "in": "query",
                 "required": False,
-                "description": "Also the rows of the reference library",
+                "description": self.description,
                 "schema": {"type": "boolean"},
             }
         ]
 
 
-class ArchivedFilterBackend(BaseFilterBackend):
-    """`archived=true`: what is, instead of what is not. Which rows these are: benchlab.web.api.TeamViewSet."""
+class LibraryFilterBackend(SwitchFilterBackend):
+    name = LIBRARY
+    attribute = "library"
+    description = "Also the rows of the reference library"
 
-    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> Any:
-        choice = request.query_params.get(ARCHIVED, "true")
-        if view.archives and not view.detail and choice.lower() not in ("true", "false"):
-            raise ValidationError({ARCHIVED: [f"Give true or false, not {shortened(choice)}."]})
-        return queryset
 
-    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        if not view.archives:
-            return []
-        return [
-            {
-                "name": ARCHIVED,
-                "in": "query",
-                "required": False,
-                "description": "true: what is archived, and nothing else. Without it such rows are left out, unless a "
-                "campaign, run, layout or attempt is asked for",
-                "schema": {"type": "boolean"},
-            }
-        ]
+class ArchivedFilterBackend(SwitchFilterBackend):
+    name = ARCHIVED
+    attribute = "archives"
+    description = (
+        "true: what is archived, and nothing else. Without it such rows are left out, unless a "
+        "campaign, run, layout or attempt is asked for"
+    )
 
 
 class StableOrderingFilter(OrderingFilter):

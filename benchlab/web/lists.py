@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import and_, or_
@@ -129,10 +129,10 @@ def filter_rows(
 def sort_rows(
     request: HttpRequest, rows: Iterable[T], columns: Mapping[str, SortColumn]
 ) -> list[T]:
-    """All rows that `listed` found, where its ?sort= is a column that no database sorts by: its `key` is theirs."""
+    """Sort all rows of `filter_rows` where ?sort= is a column that no database sorts by, but a `key`."""
     sort = sort_parameter(request, columns)
     key = columns[sort.removeprefix("-")].key if sort else None
-    return _sort_by_key(list(rows), key, down=sort.startswith("-")) if key else list(rows)
+    return sort_by_key(rows, key, down=sort.startswith("-")) if key else list(rows)
 
 
 def filter_in_memory(
@@ -146,12 +146,9 @@ def filter_in_memory(
     """The same for few rows that are not of one table. `finds`: the texts of a row that are looked into."""
     reject_unknown_parameters(request, SORT, FIND, *filters)
     text, sort = search_text(request), sort_parameter(request, columns)
-    matching = [row for row in rows if _contains_words(finds(row), text)] if text else list(rows)
-    if sort:
-        key = columns[sort.removeprefix("-")].key
-        assert key is not None, "sorted_by looked"
-        matching = _sort_by_key(matching, key, down=sort.startswith("-"))
-    return _filtered_list(request, matching, columns, text, sort, place)
+    matching = [row for row in rows if _contains_words(finds(row), text)]
+    in_order = sort_rows(request, matching, columns)
+    return _filtered_list(request, in_order, columns, text, sort, place)
 
 
 def reject_unknown_parameters(request: HttpRequest, *allowed: str) -> None:
@@ -235,6 +232,11 @@ def without_parameters(query: QueryDict, *names: str) -> QueryDict:
     return copy
 
 
+def parameter_pairs(query: QueryDict) -> list[tuple[str, str]]:
+    """List the parameters as hidden fields of a form have them."""
+    return [(name, value) for name, many in query.lists() for value in many]
+
+
 def query_address(query: QueryDict) -> str:
     """Return the address of this page with other parameters."""
     return f"?{query.urlencode()}"
@@ -249,52 +251,38 @@ def _filtered_list(
     place: str,
     before: str = "",
 ) -> FilteredList[R]:
-    rest, field, by_what = (
-        without_parameters(request.GET, *PAGE_PARAMETERS),
-        before + FIND,
-        before + SORT,
-    )
+    rest, field = without_parameters(request.GET, *PAGE_PARAMETERS), before + FIND
+    heads = []
+    for word, column in columns.items():
+        head = ColumnHead(column.label, css=column.css)
+        if column.is_sortable:
+            head = sortable_head(request.GET, before + SORT, word, sort, column.label, column.css)
+            head = replace(head, url=head.url + place)
+        heads.append(head)
+    unsearched = without_parameters(rest, field)
     return FilteredList(
         rows,
-        [
-            _column_head(request.GET, column, (by_what, word), sort, place)
-            for word, column in columns.items()
-        ],
+        heads,
         text,
-        [
-            (name, parameter)
-            for name, many in without_parameters(rest, field).lists()
-            for parameter in many
-        ],
+        parameter_pairs(unsearched),
         f"&{rest.urlencode()}" if rest else "",
-        query_address(without_parameters(rest, field)) + place,
+        query_address(unsearched) + place,
         place,
         field,
     )
 
 
-def _column_head(
-    query: QueryDict, column: SortColumn, by_what: tuple[str, str], sort: str, place: str
-) -> ColumnHead:
-    """`by_what`: the parameter and the column's word in it."""
-    if not column.is_sortable:
-        return ColumnHead(column.label, css=column.css)
-    sortable = sortable_head(query, *by_what, sort, column.label, column.css)
-    return replace(sortable, url=sortable.url + place)
-
-
 def _order_terms(rows: QuerySet[M], column: SortColumn, sort: str) -> list[Any]:
     term: Any = column.term
     # Where nothing can be missing it is not said where that would be: an index is read in order then, either way.
-    last = None if _always_known(rows, term) else True
+    last = None if _always_known(rows, getattr(term, "name", "")) else True
     if sort.startswith("-"):
         return [term.desc(nulls_last=last), "-pk"]
     return [term.asc(nulls_last=last), "pk"]
 
 
-def _always_known(rows: QuerySet[M], term: Any) -> bool:
-    # of a column; what is computed has none
-    name = getattr(term, "name", "")
+def _always_known(rows: QuerySet[M], name: str) -> bool:
+    """`name`: of a column; what is computed has none."""
     try:
         return bool(name) and not rows.model._meta.get_field(name).null
     except FieldDoesNotExist:
@@ -309,16 +297,20 @@ def _contains_words(texts: Iterable[str], text: str) -> bool:
     )
 
 
-def _sort_by_key(rows: Sequence[T], key: Callable[[T], Any], *, down: bool) -> list[T]:
-    """Rows in order. What is not known is last, either way; what is equal stays in its order."""
+def sort_by_key(rows: Iterable[T], key: Callable[[T], Any], *, down: bool) -> list[T]:
+    """Rows in order: numbers before texts, and those as people count. What is not known is last, either way; what is
+    equal stays in its order."""
     pairs = [(key(row), row) for row in rows]
-    comparable = [(_comparable(value), row) for value, row in pairs if value not in (None, "")]
-    comparable.sort(key=lambda pair: pair[0], reverse=down)
-    return [row for _, row in comparable] + [row for value, row in pairs if value in (None, "")]
+    known = [(value_rank(value), row) for value, row in pairs if value not in (None, "")]
+    known.sort(key=lambda pair: pair[0], reverse=down)
+    return [row for _, row in known] + [row for value, row in pairs if value in (None, "")]
 
 
-def _comparable(value: Any) -> Any:
-    return natural_key(value.lower()) if isinstance(value, str) else value
+def value_rank(value: Any) -> tuple[int, Any]:
+    """Key of a sort in which nothing is last."""
+    if value is None:
+        return 2, ()
+    return (1, natural_key(value.lower())) if isinstance(value, str) else (0, value)
 
 
 # rows: to step over more, or to count more, takes longer than people wait

@@ -29,14 +29,18 @@ from benchlab.web.lists import (
     BoundedPaginator,
     ColumnHead,
     query_address,
+    sort_by_key,
     sortable_head,
+    value_rank,
     without_parameters,
 )
-from benchlab.web.texts import natural_key
+from benchlab.web.texts import parse_row_id
 
 # rows of a page
 PAGE_SIZE = 50
 MAX_COMPARED = 200
+# what tells set-ups apart
+SET_UP = ("campaign", "topology", "host", "workload", "stage")
 COUNT = "count"
 # How an operator is said; those that a form offers.
 OPERATOR_WORDS = {
@@ -171,42 +175,25 @@ def _sort_groups(
     run_groups: list[grouped.RunGroup], by: list[str], names: list[str], page_query: PageQuery
 ) -> list[grouped.RunGroup]:
     """Sort by the group columns or the requested one, with unknown values last. Raises QueryError."""
-    run_groups = sorted(
-        run_groups, key=lambda run_group: [_value_rank(value) for value in run_group.values]
-    )
+    run_groups = sorted(run_groups, key=lambda group: [value_rank(v) for v in group.values])
     term = page_query.page_parameters[GROUP_ORDER]
     if not term:
         return run_groups
-    word, down = term.removeprefix("-"), term.startswith("-")
+    word = term.removeprefix("-")
     sortable = [*by, COUNT, *(METRIC + name for name in names)]
     if word not in sortable:
         raise QueryError(
             {GROUP_ORDER: f"{word[:40]!r} is not one of them; there are {', '.join(sortable)}."}
         )
 
-    def group_value(run_group: grouped.RunGroup) -> Any:
+    def group_value(group: grouped.RunGroup) -> Any:
         if word == COUNT:
-            return run_group.runs
+            return group.runs
         if word in by:
-            return run_group.values[by.index(word)]
-        return run_group.figures[names.index(word.removeprefix(METRIC))].median
+            return group.values[by.index(word)]
+        return group.figures[names.index(word.removeprefix(METRIC))].median
 
-    with_value = [run_group for run_group in run_groups if group_value(run_group) is not None]
-    return [
-        *sorted(
-            with_value, key=lambda run_group: _value_rank(group_value(run_group)), reverse=down
-        ),
-        *(run_group for run_group in run_groups if group_value(run_group) is None),
-    ]
-
-
-def _value_rank(value: Any) -> tuple[Any, ...]:
-    """Numbers before texts, those in the order in which people count, nothing last."""
-    if value is None:
-        return (2,)
-    if isinstance(value, str):
-        return 1, natural_key(value.lower())
-    return 0, value
+    return sort_by_key(run_groups, group_value, down=term.startswith("-"))
 
 
 def _group_heads(
@@ -297,21 +284,12 @@ def run_words(request: HttpRequest) -> HttpResponse:
 @require_GET
 def run_compare(request: HttpRequest) -> HttpResponse:
     """Redirect to the comparison of the set-ups of the runs in ?run=."""
-    run_ids = [
-        text
-        for text in request.GET.getlist("run")
-        if text.isascii() and text.isdecimal() and len(text) < 19
-    ]
+    run_ids = [pk for text in request.GET.getlist("run") if (pk := parse_row_id(text)) is not None]
     runs = Run.objects.visible_to(request.user).filter(pk__in=run_ids[:MAX_COMPARED])
-    set_ups = (
-        runs.values_list("campaign", "topology", "host", "workload", "stage").distinct().order_by()
-    )
     pairs = {
-        (name, value if name != "stage" else value or BUILT)
-        for row in set_ups
-        for name, value in zip(
-            ("campaign", "topology", "host", "workload", "stage"), row, strict=True
-        )
+        (name, BUILT if name == "stage" and not value else value)
+        for row in runs.values(*SET_UP).distinct().order_by()
+        for name, value in row.items()
     }
     if not pairs:
         request_notes.mark_refused(request, "Select the runs to compare first.")
