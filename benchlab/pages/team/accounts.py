@@ -22,9 +22,10 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.defaultfilters import pluralize
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from benchlab.audit import chain, request_notes
+from benchlab.pages.shared import get_or_post
 from benchlab.team import api_docs as docs
 from benchlab.team import api_permission_rows, tokens
 from benchlab.team.forms import EmailForm
@@ -119,7 +120,7 @@ def account_page(request: HttpRequest) -> HttpResponse:
     return render(request, "account/account.html", {"sessions": sessions})
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
 @reauthentication_required  # type: ignore[untyped-decorator]
 def change_email(request: HttpRequest) -> HttpResponse:
     """A link to set a new password goes there, so the password is asked for first."""
@@ -133,7 +134,7 @@ def change_email(request: HttpRequest) -> HttpResponse:
     return render(request, "account/email.html", {"form": form})
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
 def session_list(request: HttpRequest) -> HttpResponse:
     """POST with `session` ends that one; without, all but this one."""
     user = requesting_user(request)
@@ -215,7 +216,7 @@ class TokenForm(forms.ModelForm):  # type: ignore[type-arg]
         field.queryset, field.empty_label = Team.objects.for_user(user), "All of mine"
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
 def api_tokens(request: HttpRequest) -> HttpResponse:
     """A person's tokens; a new one is shown this once."""
     # nobody comes here without a name

@@ -20,10 +20,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from benchlab.audit import request_notes
 from benchlab.audit.subjects import describe_row
+from benchlab.pages.shared import get_or_post, refused_leads_to
 from benchlab.team import accounts, current_roles, invitations, members, roles, services
 from benchlab.team.forms import InviteForm, NewAccount, NewTeam, RoleForm, TeamSettings
 from benchlab.team.models import Invitation, Membership, Team, has_role
@@ -134,13 +135,10 @@ def team_change(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
+@refused_leads_to("team-detail", "pk")
 def team_leave(request: HttpRequest, pk: int) -> HttpResponse:
     team = _own_team(request, pk)
-    try:
-        members.remove_member(Membership.objects.get(team=team, user=requesting_user(request)))
-    except ValidationError as error:
-        request_notes.mark_refused(request, " ".join(error.messages))
-        return redirect("team-detail", pk)
+    members.remove_member(Membership.objects.get(team=team, user=requesting_user(request)))
     messages.success(request, f"You have left {team.name}.")
     return redirect("team-list")
 
@@ -194,49 +192,49 @@ def invitation_revoke(request: HttpRequest, pk: int, invitation_pk: int) -> Http
     return redirect("team-detail", pk)
 
 
-@require_POST
-def member_change_role(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse:
+def _team_member(request: HttpRequest, pk: int, member_pk: int) -> Membership:
     rows = Membership.objects.filter(team=_own_team(request, pk)).select_related("user", "team")
-    member, form = get_object_or_404(rows, pk=member_pk), RoleForm(request.POST)
-    try:
-        if not form.is_valid():
-            raise ValidationError("Choose one of the roles.")
-        role = Role(form.cleaned_data["role"])
-        change = (
-            f"{describe_row(member.team)}, {describe_row(member)}: {member.role} to {role.value}"
-        )
-        request_notes.note_subject(request, member.team_id, change)
-        members.change_role(member, role)
-    except ValidationError as error:
-        request_notes.mark_refused(request, " ".join(error.messages))
+    return get_object_or_404(rows, pk=member_pk)
+
+
+@require_POST
+@refused_leads_to("team-detail", "pk")
+def member_change_role(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse:
+    member, form = _team_member(request, pk, member_pk), RoleForm(request.POST)
+    if not form.is_valid():
+        raise ValidationError("Choose one of the roles.")
+    role = Role(form.cleaned_data["role"])
+    change = f"{describe_row(member.team)}, {describe_row(member)}: {member.role} to {role.value}"
+    request_notes.note_subject(request, member.team_id, change)
+    members.change_role(member, role)
     return redirect("team-detail", pk)
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
+@refused_leads_to("team-detail", "pk")
 def member_remove(request: HttpRequest, pk: int, member_pk: int) -> HttpResponse:
-    rows = Membership.objects.filter(team=_own_team(request, pk)).select_related("user", "team")
-    member = get_object_or_404(rows, pk=member_pk)
+    member = _team_member(request, pk, member_pk)
     if request.method == "GET":
         return render(request, "team/remove.html", {"member": member})
-    try:
-        members.remove_member(member)
-        messages.success(request, f"{member.user} is no longer in {member.team.name}.")
-    except ValidationError as error:
-        request_notes.mark_refused(request, " ".join(error.messages))
+    members.remove_member(member)
+    messages.success(request, f"{member.user} is no longer in {member.team.name}.")
     return redirect("team-detail", pk)
 
 
 @login_not_required
 @never_cache
 @sensitive_post_parameters("password")
-@require_http_methods(["GET", "POST"])
+@get_or_post
 def join(request: HttpRequest, token: str) -> HttpResponse:
     if refused := ratelimit.consume_or_429(request, action="signup"):
         return cast(HttpResponse, refused)
     try:
         invitation = invitations.find_invitation(token)
         if request.method == "POST" and isinstance(request.user, User):
-            return _join_with_account(request, invitation, request.user)
+            _accept_invitation(request, invitation, request.user)
+            request.session[services.SESSION_TEAM] = invitation.team_id
+            messages.success(request, f"You are in {invitation.team.name} now.")
+            return redirect("team-detail", invitation.team_id)
         return _join_with_new_account(request, invitation)
     except ValidationError as error:
         context = {"trouble": " ".join(error.messages)}
@@ -249,19 +247,15 @@ def _join_with_new_account(request: HttpRequest, invitation: Invitation) -> Http
     if request.method == "POST" and form.is_valid():
         with transaction.atomic():
             user = form.save()
-            invitations.accept_invitation(invitation, user)
-        request.session.pop(invitations.SESSION_KEY, None)
+            _accept_invitation(request, invitation, user)
         team_page = f"/team/{invitation.team_id}/"
         return cast(HttpResponse, perform_login(request, user, redirect_url=team_page))
     return render(request, "team/join.html", {"invitation": invitation, "form": form})
 
 
-def _join_with_account(request: HttpRequest, invitation: Invitation, user: User) -> HttpResponse:
+def _accept_invitation(request: HttpRequest, invitation: Invitation, user: User) -> None:
     invitations.accept_invitation(invitation, user)
     request.session.pop(invitations.SESSION_KEY, None)
-    request.session[services.SESSION_TEAM] = invitation.team_id
-    messages.success(request, f"You are in {invitation.team.name} now.")
-    return redirect("team-detail", invitation.team_id)
 
 
 # By the word that each list's address has for each column.
@@ -295,18 +289,16 @@ def site_users(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
+@refused_leads_to("site-users")
 def set_active(request: HttpRequest, user_pk: int) -> HttpResponse:
     """`active` in the form: 1 or nothing."""
     user = get_object_or_404(User, pk=user_pk)
-    try:
-        if request.POST.get("active"):
-            accounts.activate(user)
-            messages.success(request, f"Reactivated {user}.")
-        else:
-            accounts.deactivate(user, requesting_user(request))
-            messages.success(request, f"Signed {user} out and revoked their tokens.")
-    except ValidationError as error:
-        request_notes.mark_refused(request, " ".join(error.messages))
+    if request.POST.get("active"):
+        accounts.activate(user)
+        messages.success(request, f"Reactivated {user}.")
+    else:
+        accounts.deactivate(user, requesting_user(request))
+        messages.success(request, f"Signed {user} out and revoked their tokens.")
     return redirect("site-users")
 
 
@@ -332,7 +324,7 @@ def remove_second_factor(request: HttpRequest, user_pk: int) -> HttpResponse:
     return redirect("site-users")
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
 def site_teams(request: HttpRequest) -> HttpResponse:
     form = NewTeam(request.POST or None)
     if request.method == "POST" and form.is_valid():
