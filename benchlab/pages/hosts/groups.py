@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from agents.facts.graph import Graph
 from agents.facts.model import Bcache, HostFacts, MdArray, Zpool
@@ -30,11 +30,12 @@ class DiskGroup:
 
 def disk_groups(facts: HostFacts, names: LayoutNames) -> list[DiskGroup]:
     graph = Graph(facts)
-    groups = [*_volume_groups(graph, names), *_md_arrays(graph, names), *_zpools(graph, names)]
-    return [*groups, *_bcache_sets(graph, names)]
+    groups = [*_volume_groups(graph), *_md_arrays(graph), *_zpools(graph)]
+    groups += _bcache_sets(graph, sorted(names.holding | names.past))
+    return [replace(group, whose=names.owner_of(group.layout)) for group in groups]
 
 
-def _volume_groups(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
+def _volume_groups(graph: Graph) -> Iterator[DiskGroup]:
     members: dict[str, list[str]] = defaultdict(list)
     for device, owner in graph.facts.members.items():
         kind, _, group = owner.partition(" ")
@@ -43,42 +44,34 @@ def _volume_groups(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
     for group, devices in sorted(members.items()):
         on = {above for name in devices for above in graph.stack_on(name)}
         volumes = [d.path for n in on if (d := graph.devices.get(n)) and d.type == "lvm"]
-        layout = first_layout_name([group])
-        yield DiskGroup(
-            "LVM",
-            group,
-            f"{len(devices)} physical volumes",
-            _sort_names(devices),
-            _sort_names(volumes),
-            layout,
-            names.owner_of(layout),
-        )
+        state = f"{len(devices)} physical volumes"
+        disks, gives = _sort_names(devices), _sort_names(volumes)
+        yield DiskGroup("LVM", group, state, disks, gives, first_layout_name([group]))
 
 
-def _md_arrays(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
+def _md_arrays(graph: Graph) -> Iterator[DiskGroup]:
+    flags = {"S": "spare", "F": "failed", "J": "journal", "R": "replacement"}
     for array in graph.facts.md_arrays:
         device = graph.devices.get(array.name)
         paths = (device.path, *device.links) if device else ()
-        owners = [graph.facts.members.get(m.device, "").partition(" ")[2] for m in array.members]
-        layout = first_layout_name([*paths, *(owner.rpartition(":")[2] for owner in owners)])
+        owners = [_owner_name(graph, member.device) for member in array.members]
         path = next((p for p in paths if p.startswith("/dev/md/")), array.name)
-        flags = {"S": "spare", "F": "failed", "J": "journal", "R": "replacement"}
-        members = []
-        for member in sorted(
-            array.members, key=lambda array_member: natural_key(array_member.device)
-        ):
-            words = [flags[letter] for letter in member.flags if letter in flags]
-            members.append(_with_notes(member.device, words))
-        volumes = (device.path,) if device else ()
         yield DiskGroup(
             "md",
             path.rpartition("/")[2],
             _array_state(array),
-            tuple(members),
-            volumes,
-            layout,
-            names.owner_of(layout),
+            tuple(
+                _with_notes(member.device, [flags.get(letter, "") for letter in member.flags])
+                for member in sorted(array.members, key=lambda member: natural_key(member.device))
+            ),
+            (device.path,) if device else (),
+            first_layout_name([*paths, *(owner.rpartition(":")[2] for owner in owners)]),
         )
+
+
+def _owner_name(graph: Graph, device: str) -> str:
+    """Name of the group that a device is a member of, after its kind; "" without one."""
+    return graph.facts.members.get(device, "").partition(" ")[2]
 
 
 def _array_state(array: MdArray) -> str:
@@ -92,13 +85,13 @@ def _array_state(array: MdArray) -> str:
     return ", ".join(words)
 
 
-def _zpools(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
+def _zpools(graph: Graph) -> Iterator[DiskGroup]:
     for pool in graph.facts.zpools:
-        layout = first_layout_name([pool.name])
+        zvols = f"/dev/zvol/{pool.name}/"
         volumes = [
-            d.path
-            for d in graph.facts.devices
-            if any(link.startswith(f"/dev/zvol/{pool.name}/") for link in (d.path, *d.links))
+            device.path
+            for device in graph.facts.devices
+            if any(link.startswith(zvols) for link in (device.path, *device.links))
         ]
         volumes += [d.name for d in graph.facts.datasets if d.name.startswith(f"{pool.name}/")]
         yield DiskGroup(
@@ -107,8 +100,7 @@ def _zpools(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
             pool.state.lower() or "state unknown",
             tuple(_vdev_names(pool, graph)),
             tuple(dict.fromkeys(volumes)),
-            layout,
-            names.owner_of(layout),
+            first_layout_name([pool.name]),
         )
 
 
@@ -120,31 +112,27 @@ def _vdev_names(pool: Zpool, graph: Graph) -> Iterator[str]:
         yield _with_notes(device.name if device else vdev.path, words)
 
 
-def _bcache_sets(graph: Graph, names: LayoutNames) -> Iterator[DiskGroup]:
+def _bcache_sets(graph: Graph, layouts: Sequence[str]) -> Iterator[DiskGroup]:
     """Yield one group per set UUID; a backing device without a set is a group of its own."""
     sets: dict[str, dict[str, Bcache]] = defaultdict(dict)
     for device, bcache in graph.facts.bcache.items():
         alone = not bcache.set_uuid.strip("0-")
         sets[f"none: {device}" if alone else bcache.set_uuid][device] = bcache
-    layouts = sorted(names.holding | names.past)
     for uuid, devices in sorted(sets.items()):
-        owners = [graph.facts.members.get(name, "").partition(" ")[2] for name in devices]
-        layout = first_layout_name([*owners, *(bcache.label for bcache in devices.values())])
-        mine = (n for n in layouts if any(graph.is_our_bcache(device, n) for device in devices))
-        layout = layout or next(mine, "")
-        members = [
-            _with_notes(name, [_bcache_role(devices[name])]) for name in _sort_names(devices)
-        ]
-        volumes = [n for name in devices for n in graph.above[name] if n.startswith("bcache")]
-        modes = {mode for bcache_device in devices.values() if (mode := _cache_mode(bcache_device))}
+        owners = [_owner_name(graph, name) for name in devices]
+        labels = [bcache.label for bcache in devices.values()]
+        ours = (n for n in layouts if any(graph.is_our_bcache(device, n) for device in devices))
+        volumes = {n for name in devices for n in graph.above[name] if n.startswith("bcache")}
+        modes = sorted({_cache_mode(bcache) for bcache in devices.values()} - {""})
         yield DiskGroup(
             "bcache",
             uuid,
-            ", ".join(sorted(modes)) or "no mode known",
-            tuple(members),
-            _sort_names(set(volumes)),
-            layout,
-            names.owner_of(layout),
+            ", ".join(modes) or "no mode known",
+            tuple(
+                _with_notes(name, [_bcache_role(devices[name])]) for name in _sort_names(devices)
+            ),
+            _sort_names(volumes),
+            first_layout_name([*owners, *labels]) or next(ours, ""),
         )
 
 

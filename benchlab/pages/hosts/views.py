@@ -10,11 +10,10 @@ from django.db.models import Count
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import HttpResponseClientRefresh
 
 from benchlab import app_modules
-from benchlab.audit import request_notes
 from benchlab.campaigns.models import Campaign
 from benchlab.engine import host_cleanup
 from benchlab.hosts import (
@@ -27,9 +26,10 @@ from benchlab.hosts import (
     ssh_access,
 )
 from benchlab.hosts.forms import AddForm, AddressForm, ConfirmKeyForm
-from benchlab.hosts.models import Credential, FactSnapshot, Host, HostTask
+from benchlab.hosts.models import Credential, FactSnapshot, Host
 from benchlab.hosts.ssh_access import advice
 from benchlab.pages.hosts import groups, queries
+from benchlab.pages.shared import get_or_post, refused_leads_to
 from benchlab.sharing.discussion import TAG, filter_by_tag
 from benchlab.sharing.models import Kind
 from benchlab.team.services import owning_team
@@ -63,7 +63,7 @@ def host_list(request: HttpRequest) -> HttpResponse:
     return render(request, "hosts/list.html", context)
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
 def host_add(request: HttpRequest) -> HttpResponse:
     """Step one: where it is, and with which key. The host is asked for its own key right away. ?copy= fills it in."""
     copied = request.GET.get("copy", "") if request.method == "GET" else ""
@@ -75,7 +75,8 @@ def host_add(request: HttpRequest) -> HttpResponse:
         except models.HostsError as error:
             form.add_error(None, str(error))
         else:
-            return ask_key(request, host)
+            # Step two also explains why a host cannot be reached.
+            return _request_task(request, host, "offer_key", "host-key")
     return render(request, "hosts/add.html", {"form": form})
 
 
@@ -106,15 +107,10 @@ def _create_host(request: HttpRequest, form: AddForm) -> Host:
     )
 
 
-def ask_key(request: HttpRequest, host: Host) -> HttpResponse:
-    """Request the host's key and redirect to step two, which also explains why a host cannot be reached."""
-    row = host_tasks.request_task(host, "offer_key", request.user)
-    return redirect_to_task("host-key", row)
-
-
-def redirect_to_task(page: str, row: HostTask) -> HttpResponse:
+def _request_task(request: HttpRequest, host: Host, kind: str, page: str) -> HttpResponse:
     """Redirect to a page of the host that shows the task's progress and result."""
-    return redirect(f"{reverse(page, args=[row.host_id])}?task={row.pk}")
+    row = host_tasks.request_task(host, kind, request.user)
+    return redirect(f"{reverse(page, args=[host.pk])}?task={row.pk}")
 
 
 @require_GET
@@ -136,7 +132,9 @@ def host_detail(request: HttpRequest, pk: int) -> HttpResponse:
     if visible.only_tool and not visible.team.library:
         return _tool_page(visible.only_tool).page(request, visible)
     if visible.access != Host.Access.SSH or visible.team.library:
-        return _described_page(request, visible)
+        # We do not reach it: results from it were imported.
+        used = Campaign.objects.visible_to(request.user).filter(runs__host=visible).distinct()
+        return render(request, "hosts/described.html", {"host": visible, "campaigns": used})
     host = own_host(request, pk)
     if ssh_access.key_changed(host):
         return redirect("host-key", host.pk)
@@ -171,19 +169,11 @@ class HostPage(Protocol):
 
 def _tool_page(access: str) -> HostPage:
     """The module `host_page` of the room that knows the tool."""
-    pages = {
-        module.ACCESS: cast(HostPage, module) for module in app_modules.modules_named("host_page")
-    }
-    return pages[access]
+    modules = app_modules.modules_named("host_page")
+    return {module.ACCESS: cast(HostPage, module) for module in modules}[access]
 
 
-def _described_page(request: HttpRequest, host: Host) -> HttpResponse:
-    """One that we do not reach: results from it were imported."""
-    used = Campaign.objects.visible_to(request.user).filter(runs__host=host).distinct()
-    return render(request, "hosts/described.html", {"host": host, "campaigns": used})
-
-
-@require_http_methods(["GET", "POST"])
+@get_or_post
 def host_change(request: HttpRequest, pk: int) -> HttpResponse:
     host = own_host(request, pk)
     form = AddressForm(request.POST or None, instance=host, owner=request.user)
@@ -197,16 +187,13 @@ def host_change(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "hosts/change.html", {"form": form, "host": own_host(request, pk)})
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
+@refused_leads_to("host-detail", "pk")
 def host_delete(request: HttpRequest, pk: int) -> HttpResponse:
     host = own_host(request, pk)
     if request.method == "GET":
         return render(request, "hosts/delete.html", {"host": host})
-    try:
-        registration.delete_host(host)
-    except models.HostsError as error:
-        request_notes.mark_refused(request, str(error))
-        return redirect("host-detail", pk)
+    registration.delete_host(host)
     messages.success(request, f"{host.name} is removed. Nothing was changed on the machine itself.")
     return redirect("host-list")
 
@@ -214,8 +201,7 @@ def host_delete(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def host_read(request: HttpRequest, pk: int) -> HttpResponse:
     """Have the facts read. Trouble is kept with the host and shown on its page."""
-    row = host_tasks.request_task(own_host(request, pk), "read_facts", request.user)
-    return redirect_to_task("host-detail", row)
+    return _request_task(request, own_host(request, pk), "read_facts", "host-detail")
 
 
 @require_GET
@@ -269,45 +255,39 @@ KEYS = {
 }
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
+@refused_leads_to("host-key", "pk")
 def host_key(request: HttpRequest, pk: int) -> HttpResponse:
-    """Step two of adding a host, and the page of a changed key: compare fingerprints, then pin."""
+    """Step two of adding a host, and the page of a changed key: compare fingerprints, then pin.
+
+    Step three is the first reading. When it fails, the host's page says why.
+    """
     host = own_host(request, pk)
     form = ConfirmKeyForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        try:
-            ssh_access.confirm_key(host, form.cleaned_data["fingerprint"])
-        except models.HostsError as error:
-            request_notes.mark_refused(request, str(error))
-            return redirect("host-key", host.pk)
-        return _first_reading(request, host)
-    host_task = host_tasks.host_task_view(host, request.GET.get("task"), "offer_key")
-    pinned, offered_fingerprint = ssh_access.fingerprints(host)
+        ssh_access.confirm_key(host, form.cleaned_data["fingerprint"])
+        messages.success(
+            request,
+            f"The key of {host.name} is pinned. Once it was read: say which disks are spare.",
+        )
+        return _request_task(request, host, "read_facts", "host-detail")
+    pinned, offered = ssh_access.fingerprints(host)
     context = {
         "host": host,
-        "host_task": host_task,
+        "host_task": host_tasks.host_task_view(host, request.GET.get("task"), "offer_key"),
         "form": form,
         "pinned": pinned,
-        "offered": offered_fingerprint,
-        "kind": host.offered_key.split()[0] if offered_fingerprint else "",
+        "offered": offered,
+        "kind": host.offered_key.split()[0] if offered else "",
         "changed": ssh_access.key_changed(host),
         "advice": advice(host.trouble) if host.trouble else None,
     }
     return render(request, "hosts/key.html", context)
 
 
-def _first_reading(request: HttpRequest, host: Host) -> HttpResponse:
-    """Step three: the first reading. When it fails, the host's page says why."""
-    messages.success(
-        request, f"The key of {host.name} is pinned. Once it was read: say which disks are spare."
-    )
-    row = host_tasks.request_task(host, "read_facts", request.user)
-    return redirect_to_task("host-detail", row)
-
-
 @require_POST
 def host_key_ask(request: HttpRequest, pk: int) -> HttpResponse:
-    return ask_key(request, own_host(request, pk))
+    return _request_task(request, own_host(request, pk), "offer_key", "host-key")
 
 
 @require_POST
@@ -328,13 +308,11 @@ def credential_list(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
+@refused_leads_to("credential-list")
 def credential_delete(request: HttpRequest, pk: int) -> HttpResponse:
     key = get_object_or_404(Credential.objects.for_user(request.user), pk=pk)
-    try:
-        registration.delete_credential(key)
-        messages.success(
-            request, f"Key {key.name} is deleted. Remove its line from authorized_keys too."
-        )
-    except models.HostsError as error:
-        request_notes.mark_refused(request, str(error))
+    registration.delete_credential(key)
+    messages.success(
+        request, f"Key {key.name} is deleted. Remove its line from authorized_keys too."
+    )
     return redirect("credential-list")

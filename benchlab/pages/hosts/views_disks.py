@@ -4,56 +4,51 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from agents.contracts import AgentError
-from benchlab.audit import request_notes
 from benchlab.engine import host_cleanup
-from benchlab.engine.commands import CommandError
 from benchlab.hosts import blocks, discovery, host_tasks, models, package_installs, spare_disks
 from benchlab.hosts.forms import RatingForm, SpareForm
 from benchlab.hosts.models import Device, Host
-from benchlab.pages import confirmation
 from benchlab.pages.hosts.views import own_host
-from benchlab.topologies import plan_view
+from benchlab.pages.shared import get_or_post, is_confirmed, pop_mistyped, refused_leads_to
+from benchlab.topologies.plan_view import LostDisk, destroy_phrase
 from benchlab.web.texts import parse_row_id
 
 ROLES = ("hdd", "ssd", "nvme")
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
 def device_detail(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
     """One disk: all that is on it and would be destroyed, and the form that marks it spare."""
     host, device = _own_device(request, pk, device_pk)
     form = _spare_form(device, request.POST or None)
     if request.method == "POST" and form.is_valid():
+        values = form.cleaned_data
         try:
-            values = form.cleaned_data
             spare_disks.mark_spare(device, request.user, values["typed"], values["role"])
+        except (models.HostsError, AgentError) as error:
+            form.add_error(None, str(error))
+            device.refresh_from_db()
+        else:
             messages.success(
                 request, f"Marked {device.name} spare, with the role {values['role']}."
             )
             return redirect("host-detail", host.pk)
-        except (models.HostsError, AgentError) as error:
-            form.add_error(None, str(error))
-            device.refresh_from_db()
     return _device_page(request, host, device, form, RatingForm(instance=device))
 
 
 @require_POST
+@refused_leads_to("host-detail", "pk")
 def device_keep(request: HttpRequest, pk: int, device_pk: int) -> HttpResponse:
     """Take a disk back."""
-    host, device = _own_device(request, pk, device_pk)
-    try:
-        spare_disks.unmark_spare(device)
-        messages.success(
-            request, f"{device.name} is no longer spare; BenchLab will not write to it."
-        )
-    except models.HostsError as error:
-        request_notes.mark_refused(request, str(error))
-    return redirect("host-detail", host.pk)
+    _, device = _own_device(request, pk, device_pk)
+    spare_disks.unmark_spare(device)
+    messages.success(request, f"{device.name} is no longer spare; BenchLab will not write to it.")
+    return redirect("host-detail", pk)
 
 
 @require_POST
@@ -77,21 +72,17 @@ def _device_page(
 
 
 def _spare_form(device: Device, data: QueryDict | None = None) -> SpareForm:
-    return SpareForm(data, device=device, initial={"role": _likely_role(device)})
+    """The role is a suggestion; the person decides."""
+    role = device.role
+    if not role and device.rotational is not None:
+        flash = "nvme" if device.name.startswith("nvme") else "ssd"
+        role = "hdd" if device.rotational else flash
+    return SpareForm(data, device=device, initial={"role": role})
 
 
 def _own_device(request: HttpRequest, pk: int, device_pk: int) -> tuple[Host, Device]:
     host = own_host(request, pk)
     return host, get_object_or_404(host.devices.select_related("spare_by"), pk=device_pk)
-
-
-def _likely_role(device: Device) -> str:
-    """A suggestion; the person decides."""
-    if device.role or device.rotational is None:
-        return device.role
-    if device.rotational:
-        return "hdd"
-    return "nvme" if device.name.startswith("nvme") else "ssd"
 
 
 def _disk_context(host: Host, device: Device) -> dict[str, object]:
@@ -108,71 +99,43 @@ def _disk_context(host: Host, device: Device) -> dict[str, object]:
     }
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
+@refused_leads_to("host-detail", "pk")
 def orphan_teardown(request: HttpRequest, pk: int, layout_pk: int) -> HttpResponse:
     """GET shows what is left and which disks will be wiped; POST does it. `snapshot`: the reading that was shown."""
     host = own_host(request, pk)
     latest = host.snapshots.first()
-    leftovers = (
-        [leftover for leftover in host_cleanup.find_orphans(host, latest) if leftover.layout]
-        if latest
-        else []
-    )
-    orphan = next(
-        (leftover for leftover in leftovers if leftover.layout and leftover.layout.pk == layout_pk),
-        None,
-    )
+    leftovers = host_cleanup.find_orphans(host, latest) if latest else []
+    orphan = next((row for row in leftovers if row.layout and row.layout.pk == layout_pk), None)
+    lost = [LostDisk(host.name, disk) for disk in orphan.destroys] if orphan else []
+    phrase = destroy_phrase(lost)
     if request.method == "POST":
-        return _tear_down(request, host, layout_pk, orphan)
+        layout = get_object_or_404(host.layouts.select_related("host"), pk=layout_pk)
+        if orphan and not is_confirmed(request, phrase):
+            return redirect("host-orphan", pk, layout_pk)
+        host_cleanup.tear_down_orphan(layout, parse_row_id(request.POST.get("snapshot", "")))
+        messages.success(request, f"Taking down what {layout.name} left.")
+        return redirect("host-detail", pk)
     if orphan is None or orphan.why_not:
         messages.info(request, "Nothing is left that can be taken down from here.")
         return redirect("host-detail", pk)
-    lost = _lost_disks(host, orphan)
-    context = {"host": host, "orphan": orphan, "snapshot": latest, "lost": lost}
-    context["phrase"] = phrase = plan_view.destroy_phrase(lost)
-    context["mistyped"] = confirmation.pop_mistyped(request, phrase)
-    return render(request, "hosts/orphan.html", context)
+    context = {"host": host, "orphan": orphan, "snapshot": latest, "lost": lost, "phrase": phrase}
+    return render(
+        request, "hosts/orphan.html", {**context, "mistyped": pop_mistyped(request, phrase)}
+    )
 
 
-def _tear_down(
-    request: HttpRequest, host: Host, layout_pk: int, orphan: host_cleanup.Orphan | None
-) -> HttpResponse:
-    layout = host.layouts.filter(pk=layout_pk).select_related("host").first()
-    if layout is None:
-        raise Http404
-    if orphan and not confirmation.is_confirmed(
-        request, plan_view.destroy_phrase(_lost_disks(host, orphan))
-    ):
-        return redirect("host-orphan", host.pk, layout_pk)
-    snapshot_id = request.POST.get("snapshot", "")
-    try:
-        host_cleanup.tear_down_orphan(layout, parse_row_id(snapshot_id))
-    except CommandError as error:
-        request_notes.mark_refused(request, str(error))
-    else:
-        messages.success(request, f"Taking down what {layout.name} left.")
-    return redirect("host-detail", host.pk)
-
-
-def _lost_disks(host: Host, orphan: host_cleanup.Orphan) -> list[plan_view.LostDisk]:
-    return [plan_view.LostDisk(host.name, disk) for disk in orphan.destroys]
-
-
-@require_http_methods(["GET", "POST"])
+@get_or_post
+@refused_leads_to("host-detail", "pk")
 def package_install(request: HttpRequest, pk: int) -> HttpResponse:
     """GET ?package= shows the command and asks; POST `package` and `command`, as it was shown, runs it."""
     host = own_host(request, pk)
-    parameters = request.POST if request.method == "POST" else request.GET
-    chosen = parameters.getlist("package")
-    try:
-        argv = package_installs.install_command(host, chosen)
-        if request.method == "POST":
-            confirmed = str(request.POST.get("command", ""))
-            row = package_installs.start_install(host, chosen, confirmed, request.user)
-            return redirect("host-install", host.pk, row.pk)
-    except models.HostsError as error:
-        request_notes.mark_refused(request, str(error))
-        return redirect("host-detail", host.pk)
+    chosen = (request.POST if request.method == "POST" else request.GET).getlist("package")
+    argv = package_installs.install_command(host, chosen)
+    if request.method == "POST":
+        confirmed = str(request.POST.get("command", ""))
+        row = package_installs.start_install(host, chosen, confirmed, request.user)
+        return redirect("host-install", pk, row.pk)
     context = {"host": host, "packages": chosen, "command": " ".join(argv)}
     return render(request, "hosts/install.html", context)
 

@@ -116,31 +116,29 @@ def apply_button(text: str, draft: Draft, shelf: DiskSupply) -> Draft | None:
     """Draft that a button makes of it: nothing that was typed is lost. None for what is no button's word."""
     entries = [layer.typed() for layer in draft.layers]
     growths = [stage.typed() for stage in draft.stages]
-    if stages := _change_stages(text, growths, len(entries)):
-        return _rebuild_draft(entries, stages[0], draft.at, None)
+    stages = _change_stages(text, growths, len(entries))
+    if stages is not None:
+        return _rebuild_draft(entries, stages, draft.at)
     act = stack_edits.parse_edit(text, len(entries))
     if act is None:
         return None
     order = stack_edits.order_after(act, len(entries))
     now = _open_layer(act, order, draft.at)
+    edited = stack_edits.apply_edit(act, entries, shelf)
     growths = forms.move_stages(growths, order)
-    return _rebuild_draft(
-        stack_edits.apply_edit(act, entries, shelf), growths, now, now if order else None
-    )
+    return _rebuild_draft(edited, growths, now, now if order else None)
 
 
 def _change_stages(
-    text: str, growths: list[dict[str, Any]], layers: int
-) -> tuple[list[dict[str, Any]]] | None:
-    """The stages after "grow LAYER" or "drop STAGE", from 0."""
+    text: str, growths: Sequence[Mapping[str, Any]], layers: int
+) -> list[Mapping[str, Any]] | None:
+    """The stages after "grow LAYER" or "drop STAGE", from 0; None for other words."""
     word, _, digits = text.partition(" ")
     number = parse_row_id(digits)
-    if number is None:
-        return None
-    if word == "grow" and number < layers:
-        return ([*growths, {"layer": number + 1}],)
-    if word == "drop" and number < len(growths):
-        return ([stage for at, stage in enumerate(growths) if at != number],)
+    if word == "grow" and number is not None and number < layers:
+        return [*growths, {"layer": number + 1}]
+    if word == "drop" and number is not None and number < len(growths):
+        return [stage for at, stage in enumerate(growths) if at != number]
     return None
 
 
@@ -157,7 +155,7 @@ def _rebuild_draft(
     entries: Sequence[Mapping[str, Any]],
     growths: Sequence[Mapping[str, Any]],
     at: int,
-    focus: int | None,
+    focus: int | None = None,
 ) -> Draft:
     layers = forms.from_stack(entries)
     return Draft(layers, forms.from_entries(growths, layers), at, focus)

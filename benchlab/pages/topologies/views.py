@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -16,7 +15,7 @@ from django.forms import Form, ModelChoiceField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET
 
 from benchlab.audit import request_notes
 from benchlab.audit.subjects import describe_row, former_name
@@ -25,6 +24,7 @@ from benchlab.engine.checks import previews
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host
 from benchlab.pages.hosts.queries import spare_counts
+from benchlab.pages.shared import get_or_post
 from benchlab.pages.topologies import builder
 from benchlab.pages.topologies.builder import Draft
 from benchlab.pages.topologies.host_fit import HostCapacity, with_spares
@@ -50,6 +50,10 @@ PRESETS_PART = "presets-part"
 SIZED = "sized"
 # the code of the error that somebody else was faster
 CHANGED = "changed"
+# hosts that have the disks; of more there is the number
+MAX_NAMED_HOSTS = 3
+# hosts in a fold
+MAX_SHORT_HOSTS = 8
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.name_column(),
@@ -80,9 +84,9 @@ def _presets_context(request: HttpRequest) -> dict[str, Any]:
     """
     spares = spare_counts(request.user)
     host_id = request.GET.get(SIZED)
-    hosts = with_spares(spares)
-    chosen = hosts[0][0] if hosts and host_id is None else None
-    chosen = next((host for host, _ in hosts if str(host.pk) == host_id), chosen)
+    sizes = with_spares(spares)
+    by_id = {str(host.pk): host for host, _ in sizes}
+    chosen = by_id.get(host_id) if host_id is not None else next(iter(by_id.values()), None)
     have = spares[chosen] if chosen else {}
     rows = [
         (
@@ -91,65 +95,45 @@ def _presets_context(request: HttpRequest) -> dict[str, Any]:
         )
         for heading, presets in presets_by_group()
     ]
-    return {"presets": rows, "sizes": hosts, "sized": chosen}
-
-
-# a host, and role -> how many spare disks it is short of
-HostShortage = tuple[Host, dict[str, int]]
-# hosts that have the disks; of more there is the number
-MAX_NAMED_HOSTS = 3
-# hosts in a fold
-MAX_SHORT_HOSTS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class PresetOffer:
-    """A preset. `short`: of the chosen host, or of the one that is nearest to it where none has the disks."""
-
-    preset: Preset
-    fits: Sequence[Host]
-    hidden_fits: int
-    short: HostShortage | None
-    others: Sequence[HostShortage]
-    hidden_others: int
-
-    @property
-    def others_in_all(self) -> int:
-        return len(self.others) + self.hidden_others
+    return {"presets": rows, "sizes": sizes, "sized": chosen}
 
 
 def _preset_offer(
     preset: Preset, spares: Mapping[Host, dict[str, int]], chosen: Host | None
-) -> PresetOffer:
-    """The chosen host first, then those that are nearest to it."""
+) -> dict[str, object]:
+    """A preset with the hosts that have its disks, the chosen one first, and the shortages of others, the least first.
+
+    `short`: of the chosen host, or of the one that is nearest to it where none has the disks.
+    """
     shortages = [(host, missing_disks(preset.wants, have)) for host, have in spares.items()]
     shortages.sort(key=lambda pair: (pair[0] != chosen, sum(pair[1].values()), pair[0].name))
     fits = [host for host, short in shortages if not short]
     others = [pair for pair in shortages if pair[1]]
     first = others.pop(0) if others and (others[0][0] == chosen or not fits) else None
-    shown_fits, folded = fits[:MAX_NAMED_HOSTS], others[:MAX_SHORT_HOSTS]
-    return PresetOffer(
-        preset, shown_fits, len(fits) - len(shown_fits), first, folded, len(others) - len(folded)
-    )
+    return {
+        "preset": preset,
+        "fits": fits[:MAX_NAMED_HOSTS],
+        "hidden_fits": max(0, len(fits) - MAX_NAMED_HOSTS),
+        "short": first,
+        "others": others[:MAX_SHORT_HOSTS],
+        "hidden_others": max(0, len(others) - MAX_SHORT_HOSTS),
+        "others_in_all": len(others),
+    }
 
 
 @require_GET
 def topology_detail(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(Topology.objects.visible_to(request.user).select_related("team"), pk=pk)
-    campaigns = Campaign.objects.filter(layouts__topology=row).distinct()
-    return render(
-        request,
-        "topologies/detail.html",
-        {
-            "topology": row,
-            "boxes": stack_boxes.stack_boxes(row.stack),
-            "growths": stack_boxes.growths(row.stack, row.stages),
-            "campaigns": campaigns,
-        },
-    )
+    context = {
+        "topology": row,
+        "boxes": stack_boxes.stack_boxes(row.stack),
+        "growths": stack_boxes.growths(row.stack, row.stages),
+        "campaigns": Campaign.objects.filter(layouts__topology=row).distinct(),
+    }
+    return render(request, "topologies/detail.html", context)
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
 def topology_new(request: HttpRequest) -> HttpResponse:
     """?copy= fills it in with a topology that one sees."""
     if request.method == "POST" and "preset" in request.POST:
@@ -158,19 +142,14 @@ def topology_new(request: HttpRequest) -> HttpResponse:
     if not copied:
         return _edit_page(request, None)
     visible = Topology.objects.visible_to(request.user).exclude(stack=[])
-    return _copy_page(request, get_object_or_404(visible, pk=parse_row_id(copied)))
-
-
-def _copy_page(request: HttpRequest, source: Topology) -> HttpResponse:
-    """The form with what `source` has, under a name that is free; nothing is stored yet."""
-    copied_name = {"name": copy_name(source.name)}
+    source = get_object_or_404(visible, pk=parse_row_id(copied))
+    # The form with what it has, under a name that is free; nothing is stored yet.
     values = {field: getattr(source, field) for field in forms.NameForm.base_fields}
-    return _builder_page(
-        request, None, forms.NameForm(initial=values | copied_name), _stored_draft(source)
-    )
+    name_form = forms.NameForm(initial=values | {"name": copy_name(source.name)})
+    return _builder_page(request, None, name_form, _stored_draft(source))
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
 def topology_edit(request: HttpRequest, pk: int) -> HttpResponse:
     return _edit_page(request, get_object_or_404(Topology.objects.for_user(request.user), pk=pk))
 
@@ -206,10 +185,8 @@ def _stored_draft(topology: Topology | None) -> Draft:
 
 def _edit_page(request: HttpRequest, topology: Topology | None) -> HttpResponse:
     if request.method != "POST":
-        unchecked_form = forms.NameForm(instance=topology)
-        return _builder_page(
-            request, topology, unchecked_form, _stored_draft(topology), _state_digest(topology)
-        )
+        draft, was = _stored_draft(topology), _state_digest(topology)
+        return _builder_page(request, topology, forms.NameForm(instance=topology), draft, was)
     name_form = forms.NameForm(request.POST, instance=topology)
     was = request.POST.get("was", "")
     try:
@@ -221,12 +198,12 @@ def _edit_page(request: HttpRequest, topology: Topology | None) -> HttpResponse:
         return _save_or_explain(request, topology, name_form, draft, was)
     # A button that changes the draft saves nothing, so it complains about no name either.
     typed = {name: request.POST.get(name, "") for name in name_form.fields}
-    unchecked_form = forms.NameForm(initial=typed)
+    name_form = forms.NameForm(initial=typed)
     if "do" not in request.POST:
-        return _builder_page(request, topology, unchecked_form, draft, was, typing=True)
+        return _builder_page(request, topology, name_form, draft, was, typing=True)
     on = builder.chosen_capacity(request)
-    changed = builder.press_button(request.POST["do"], request.POST, draft, on.shelf)
-    return _builder_page(request, topology, unchecked_form, changed, was, on=on)
+    draft = builder.press_button(request.POST["do"], request.POST, draft, on.shelf)
+    return _builder_page(request, topology, name_form, draft, was, on=on)
 
 
 def _save_or_explain(
@@ -237,9 +214,9 @@ def _save_or_explain(
     was: str,
 ) -> HttpResponse:
     # Every form, also after one that is wrong: all that is wrong is said at once.
-    validities = [layer.is_valid() for layer in draft.layers]
-    validities += [stage.is_valid() for stage in draft.stages]
-    if all([name_form.is_valid(), *validities]):
+    validities = [name_form.is_valid(), *(form.is_valid() for form in draft.layers)]
+    validities += [form.is_valid() for form in draft.stages]
+    if all(validities):
         try:
             return _save_topology(request, topology, name_form, draft, was)
         except ValidationError as error:
@@ -265,15 +242,11 @@ def _save_topology(
     }
     if topology:
         saved = _change_topology(topology, was, values)
-        request_notes.note_subject(
-            request,
-            saved.team_id,
-            f"{describe_row(saved)}{former_name(name_form.initial['name'], saved.name)}",
-        )
+        subject = f"{describe_row(saved)}{former_name(name_form.initial['name'], saved.name)}"
+        request_notes.note_subject(request, saved.team_id, subject)
     else:
-        saved = services.create_topology(
-            team=owning_team(request.user), user=request.user, **values
-        )
+        team = owning_team(request.user)
+        saved = services.create_topology(team=team, user=request.user, **values)
     also = _save_variant(request, saved, values) if builder.ALSO in request.POST else None
     messages.success(request, f"{saved} and {also} are saved." if also else f"{saved} is saved.")
     return redirect("topology-detail", saved.pk)
@@ -331,12 +304,9 @@ def _builder_page(
     template = PAGE
     if request.htmx:  # type: ignore[attr-defined]
         template = LIVE if typing else f"{PAGE}#topology-builder"
-    context = {"topology": topology, "form": name_form, "was": was}
-    return render(
-        request,
-        template,
-        context | builder.builder_context(draft, on or builder.chosen_capacity(request)),
-    )
+    context = builder.builder_context(draft, on or builder.chosen_capacity(request))
+    context |= {"topology": topology, "form": name_form, "was": was}
+    return render(request, template, context)
 
 
 class HostForm(Form):
@@ -349,7 +319,7 @@ class HostForm(Form):
         field.queryset = Host.objects.for_user(request.user)
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
 def topology_plan(request: HttpRequest, pk: int) -> HttpResponse:
     """GET asks which host; POST has its facts read, and leads to where the plan is shown when they are."""
     topology = get_object_or_404(Topology.objects.for_user(request.user), pk=pk)
