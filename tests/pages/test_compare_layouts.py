@@ -59,7 +59,7 @@ def test_the_page_comes_filled_in(web, host):
     answer = web.get(PAGE)
     assert answer.context["chosen"].first.host == host
     assert "sized to 4 hdd, 1 ssd" in answer.text
-    ticked = [one.fitting.shape.slug for one in answer.context["offers"] if one.ticked]
+    ticked = [one["fitting"].shape.slug for one in answer.context["offers"] if one["ticked"]]
     assert ticked == ["stripe", "lvm-cache"]
     assert answer.context["estimate"].runs == 2 * 4 * (5 + 1)  # depths of fio, and the fsync test
     assert answer.context["comparison"].disk_count == 5
@@ -67,7 +67,9 @@ def test_the_page_comes_filled_in(web, host):
 
 
 def test_what_cannot_be_built_says_why(web, host):
-    said = {one.fitting.shape.slug: one.fitting.error for one in web.get(PAGE).context["offers"]}
+    said = {
+        one["fitting"].shape.slug: one["fitting"].error for one in web.get(PAGE).context["offers"]
+    }
     assert said["stripe"] == said["lvm-cache"] == ""
     assert "zpool" in said["zpool"] and "install" in said["zpool"]
     assert said["mirror-ssd"].startswith("Needs 2 spare ssd")
@@ -141,7 +143,7 @@ def test_the_same_on_several_hosts_is_sized_to_the_fewest_disks(web, host, secon
     alone = web.get(PAGE)
     assert [one.host for one in alone.context["chosen"].candidates] == [second]
     answer = web.get(PAGE, {"host": host.pk, "also": second.pk})
-    assert answer.context["chosen"].hosts == [host, second]
+    assert [one.host for one in answer.context["chosen"].choices] == [host, second]
     assert "sized to 3 hdd, 1 ssd, as each of the 2 hosts has" in answer.text
     assert answer.context["estimate"].runs == 2 * alone.context["estimate"].runs
     assert (
@@ -171,7 +173,7 @@ def test_seven_hosts_take_no_more_queries_than_two(web, team, user, host, second
 def test_what_does_not_fit_says_on_which_host(web, team, user, host):
     small = known(team, user, "lab2", "b", "fg", lvm="")
     said = {
-        one.fitting.shape.slug: one.fitting.error
+        one["fitting"].shape.slug: one["fitting"].error
         for one in web.get(PAGE, {"host": host.pk, "also": small.pk}).context["offers"]
     }
     assert said["mirror-hdd"].startswith("lab2: Needs 2 spare hdd; this host has 1.")
@@ -200,7 +202,9 @@ def test_hosts_of_two_teams_are_not_in_one_campaign(web, user, other_user, host)
     Membership.objects.create(team=theirs.team, user=user)
     answer = web.get(PAGE, {"host": host.pk, "also": theirs.pk})
     assert theirs in [one.host for one in answer.context["choices"]]
-    assert answer.context["chosen"].hosts == [host] and not answer.context["chosen"].candidates
+    assert [one.host for one in answer.context["chosen"].choices] == [host] and not answer.context[
+        "chosen"
+    ].candidates
 
 
 def test_nothing_of_another_team(other_web, host):
@@ -222,7 +226,7 @@ def test_no_other_host_is_taken_for_one_that_was_lost_meanwhile(web, host, secon
     answer = web.post(PAGE, wish(host, create="1"))
     assert answer.status_code == 200 and not Campaign.objects.exists()
     assert "Not chosen any more: lab1 (no answer for 3 s)." in answer.text
-    assert answer.context["chosen"].hosts == [second]
+    assert [one.host for one in answer.context["chosen"].choices] == [second]
     web.post(PAGE, wish(second, also=[host.pk], create="1"))
     assert not Campaign.objects.exists(), "on one host of two"
     assert web.post(PAGE, wish(second, create="1")).status_code == 302
@@ -246,5 +250,5 @@ def test_a_busy_host_is_offered_for_later(web, team, user, host):
     Campaign.objects.get().layouts.filter(position=0).update(phase="ready")
     answer = web.get(PAGE)
     assert "busy: this would wait for its turn" in answer.text
-    offered = [one.fitting for one in answer.context["offers"] if not one.fitting.error]
+    offered = [one["fitting"] for one in answer.context["offers"] if not one["fitting"].error]
     assert len(offered) > 4 and all(one.size and one.disks for one in offered)

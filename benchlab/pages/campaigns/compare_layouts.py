@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django import forms
@@ -15,10 +15,8 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Prefetch
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
 
 from agents.drivers import registry
-from agents.drivers.protocols import Layer
 from benchlab.campaigns import estimates, workload_presets
 from benchlab.campaigns.estimates import Estimate, estimate
 from benchlab.campaigns.models import Campaign, Workload
@@ -28,11 +26,13 @@ from benchlab.engine.checks.previews import FittedTopology
 from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts.models import Device, Host
 from benchlab.hosts.spare_disks import Mark, disk_marks
+from benchlab.pages.shared import get_or_post
 from benchlab.runs.models import Layout
 from benchlab.topologies.canvas import option_summary
 from benchlab.topologies.host_shapes import CHOSEN_AT_FIRST, FAST_ROLES
 from benchlab.web.texts import parse_row_id
 
+Person = AbstractBaseUser | AnonymousUser
 # layouts of one comparison
 MIN_LAYOUTS, MAX_LAYOUTS = 2, 4
 MAX_DEPTHS, MAX_DEPTH = 12, 1024
@@ -45,7 +45,7 @@ PAGE = "campaigns/compare_layouts.html"
 
 @dataclass(frozen=True, slots=True)
 class HostChoice:
-    """A host as it is offered. `shut`: why it cannot be chosen."""
+    """A host as it is offered. `unavailable`: why it cannot be chosen."""
 
     host: Host
     devices: Sequence[Device]
@@ -62,16 +62,16 @@ class HostChoice:
         return _role_counts(self._roles) or "none is spare"
 
     @property
-    def host_and_devices(self) -> tuple[Host, Sequence[Device]]:
-        return self.host, self.devices
-
-    @property
     def marks(self) -> list[Mark]:
         return disk_marks(self.devices)
 
     @property
     def _roles(self) -> Counter[str]:
-        return Counter(device.role for device in self.devices if device.spare and device.present)
+        return previews.common_disks([(self.host, self.devices)])
+
+    @property
+    def description(self) -> str:
+        return f"{self.host} ({self.unavailable})" if self.unavailable else str(self.host)
 
 
 def _role_counts(roles: Counter[str]) -> str:
@@ -80,53 +80,45 @@ def _role_counts(roles: Counter[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChosenHosts:
-    """The first host, and those on which the same is measured as well; `may_join`: who could be among these."""
+    """The first host, and those on which the same is measured as well; `candidates`: who could be among these."""
 
     first: HostChoice
-    others: Sequence[HostChoice] = ()
-    candidates: Sequence[HostChoice] = ()
+    others: Sequence[HostChoice]
+    candidates: Sequence[HostChoice]
 
     @property
     def choices(self) -> list[HostChoice]:
         return [self.first, *self.others]
 
     @property
-    def hosts(self) -> list[Host]:
-        return [choice.host for choice in self.choices]
+    def places(self) -> list[tuple[Host, Sequence[Device]]]:
+        return [(choice.host, choice.devices) for choice in self.choices]
 
     @property
     def spares(self) -> str:
         """Spare disks that each of them has, in words."""
-        return _role_counts(
-            previews.common_disks(choice.host_and_devices for choice in self.choices)
-        )
+        return _role_counts(previews.common_disks(self.places))
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutCard:
-    """A layout as a card."""
-
-    fitting: FittedTopology
-    ticked: bool
-
-    @property
-    def layers(self) -> list[str]:
-        """The top one first, each with what says most of it."""
-        stack = reversed(self.fitting.shape.stack)
-        return [_layer_summary(registry.layer(layer["kind"]), layer["options"]) for layer in stack]
-
-    @property
-    def disk_classes(self) -> list[str]:
-        """Classes of its disks, as many as fit a card."""
-        wants = self.fitting.shape.wants.items()
-        classes = [
-            "use ssd" if role in FAST_ROLES else "use" for role, n in wants for _ in range(n)
-        ]
-        return classes[:MAX_DRAWN_DISKS]
-
-
-def _layer_summary(driver: Layer[Any], options: Mapping[str, Any]) -> str:
-    return ", ".join((driver.LABEL, *option_summary(driver, options)[:2]))
+def _layout_card(fitting: FittedTopology, ticked: Collection[str]) -> dict[str, object]:
+    """A layout with its layers, the top one first, each with what says most of it, and as many disks as fit."""
+    drivers = [
+        (registry.layer(layer["kind"]), layer["options"]) for layer in reversed(fitting.shape.stack)
+    ]
+    classes = [
+        "use ssd" if role in FAST_ROLES else "use"
+        for role, number in fitting.shape.wants.items()
+        for _ in range(number)
+    ]
+    return {
+        "fitting": fitting,
+        "ticked": fitting.shape.slug in ticked,
+        "layers": [
+            ", ".join((driver.LABEL, *option_summary(driver, options)[:2]))
+            for driver, options in drivers
+        ],
+        "disk_classes": classes[:MAX_DRAWN_DISKS],
+    }
 
 
 class CompareForm(forms.Form):
@@ -161,13 +153,17 @@ class CompareForm(forms.Form):
         required=False, max_length=200, help_text="Empty: the host and what is compared"
     )
 
-    def __init__(self, fittings: Sequence[FittedTopology], *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, fittings: Sequence[FittedTopology], data: Mapping[str, Any] | None) -> None:
+        """Without `data` it is as if the form's first values had been sent."""
+        buildable = [(fit.shape.slug, fit.shape.name) for fit in fittings if not fit.error]
+        if data is None:
+            data = {name: field.initial for name, field in self.base_fields.items()}
+            data["layouts"] = [slug for slug, _ in buildable[:CHOSEN_AT_FIRST]]
+            data["matters"] = next(iter(workload_presets.WORKLOAD_GOALS))
+        super().__init__(data)
         layouts = self.fields["layouts"]
         assert isinstance(layouts, forms.MultipleChoiceField)
-        layouts.choices = [
-            (fitting.shape.slug, fitting.shape.name) for fitting in fittings if not fitting.error
-        ]
+        layouts.choices = buildable
 
     def clean_layouts(self) -> list[str]:
         chosen = list(dict.fromkeys(self.cleaned_data["layouts"]))
@@ -197,55 +193,106 @@ class Comparison:
     works: list[workload_presets.WorkloadSpec]
     repeats: int
 
+    @classmethod
+    def from_form(
+        cls, form: CompareForm, chosen: ChosenHosts, fittings: Sequence[FittedTopology]
+    ) -> Comparison:
+        values = form.cleaned_data
+        ticked = [fitting for fitting in fittings if fitting.shape.slug in values["layouts"]]
+        works = workload_presets.goal_workloads(
+            workload_presets.WORKLOAD_GOALS[values["matters"]],
+            workload_presets.RUN_LENGTHS[values["time"]],
+            values["depths"],
+            min(fitting.size for fitting in ticked),
+        )
+        return cls([choice.host for choice in chosen.choices], ticked, works, values["repeats"])
+
     @property
     def disk_count(self) -> int:
-        return len(
-            frozenset[tuple[int, str]]().union(*(fitting.disks for fitting in self.fittings))
-        )
+        return len({disk for fitting in self.fittings for disk in fitting.disks})
 
     @property
     def host_names(self) -> str:
         return ", ".join(host.name for host in self.hosts)
 
+    def estimate(self) -> Estimate:
+        """Estimate the cost of rows that need not be stored. Raises ValidationError."""
+        topologies = [fitting.topology for fitting in self.fittings if fitting.topology]
+        workloads = [
+            Workload(pk=-number, team=self.hosts[0].team, **asdict(work))
+            for number, work in enumerate(self.works, start=1)
+        ]
+        selection = Selection(self.hosts, topologies, workloads, self.repeats)
+        return estimate(selection, estimates.RECOMMENDED)
 
-@require_http_methods(["GET", "POST"])
+    @transaction.atomic
+    def create_campaign(self, user: Person, name: str) -> Campaign:
+        """Raises ValidationError; then nothing was stored."""
+        team = self.hosts[0].team
+        topologies = [previews.find_or_create_topology(fitting, user) for fitting in self.fittings]
+        workloads = [
+            find_or_create_workload(team=team, user=user, **asdict(work)) for work in self.works
+        ]
+        *first, last = map(str, topologies)
+        alternatives = f"{', '.join(first)} or {last}"
+        selection = Selection(self.hosts, topologies, workloads, self.repeats)
+        return create_campaign(
+            team=team,
+            user=user,
+            name=name or f"{self.host_names}: {alternatives}"[:200],
+            question=f"Which is best on {self.host_names}: {alternatives}?",
+            hosts=self.hosts,
+            topologies=topologies,
+            workloads=workloads,
+            repeats=self.repeats,
+            order=estimates.advise_order(selection).order,
+        )
+
+
+@get_or_post
 def compare_layouts(request: HttpRequest) -> HttpResponse:
     """GET with ?host= offers that host's layouts, with ?also= those that fit further ones, too; POST estimates, and
     with `create` makes the campaign."""
-    parameters = request.POST if request.method == "POST" else request.GET
+    posted = request.method == "POST"
+    parameters = request.POST if posted else request.GET
     choices = _host_choices(request.user)
     chosen = _choose_hosts(choices, parameters.get("host", ""), parameters.getlist("also"))
-    fittings = (
-        previews.fit_topologies([choice.host_and_devices for choice in chosen.choices])
-        if chosen
-        else []
-    )
-    form = CompareForm(fittings, parameters if request.method == "POST" else None)
-    if not form.is_bound:
-        ticked = [card_fitting.shape.slug for card_fitting in fittings if not card_fitting.error][
-            :CHOSEN_AT_FIRST
-        ]
-        form.initial.update(layouts=ticked, matters=next(iter(workload_presets.WORKLOAD_GOALS)))
-        form = CompareForm(fittings, _initial_values(form))
-    if request.method == "POST" and (lost := _lost_hosts_message(choices, chosen, parameters)):
+    fittings = previews.fit_topologies(chosen.places) if chosen else []
+    form = CompareForm(fittings, parameters if posted else None)
+    if posted and (lost := _lost_hosts_message(choices, chosen, parameters)):
         form.add_error(None, lost)
-    comparison = _read_comparison(form, chosen, fittings) if chosen and form.is_valid() else None
+    comparison, estimated, refused = None, None, ""
+    if chosen and form.is_valid():
+        comparison = Comparison.from_form(form, chosen, fittings)
     if "create" in request.POST and comparison:
         try:
-            return redirect(
-                "campaign-detail",
-                _create_campaign(request, comparison, form.cleaned_data["name"]).pk,
-            )
+            campaign = comparison.create_campaign(request.user, form.cleaned_data["name"])
+            return redirect("campaign-detail", campaign.pk)
         except ValidationError as error:
             form.add_error(None, ValidationError(error.messages))
-    return _comparison_page(request, form, choices, chosen, fittings, comparison)
+    if comparison:
+        try:
+            estimated = comparison.estimate()
+        except ValidationError as error:
+            refused = " ".join(error.messages)
+    ticked = form["layouts"].value() or []
+    context = {
+        "form": form,
+        "choices": choices,
+        "chosen": chosen,
+        "offers": [_layout_card(fitting, ticked) for fitting in fittings],
+        "matters": workload_presets.WORKLOAD_GOALS.values(),
+        "estimate": estimated,
+        "refused": refused,
+        "comparison": comparison,
+    }
+    part = ""
+    if request.htmx:  # type: ignore[attr-defined]
+        part = "#compare-dock" if posted else "#compare-form"
+    return render(request, PAGE + part, context)
 
 
-def _initial_values(form: CompareForm) -> dict[str, Any]:
-    return {name: form.get_initial_for_field(field, name) for name, field in form.fields.items()}
-
-
-def _host_choices(user: AbstractBaseUser | AnonymousUser) -> list[HostChoice]:
+def _host_choices(user: Person) -> list[HostChoice]:
     holding = Layout.objects.holding().filter(host=OuterRef("pk"))
     rows = (
         Host.objects.for_user(user)
@@ -276,19 +323,17 @@ def _choose_hosts(
 ) -> ChosenHosts | None:
     """The host that was asked for, else the first with spare disks, else the first; and further ones of its team."""
     available = [choice for choice in choices if not choice.unavailable]
-    first = next(
-        (choice for choice in available if str(choice.host.pk) == host_id),
-        available[0] if available else None,
-    )
-    if first is None:
+    if not available:
         return None
-    join = [
+    by_id = {str(choice.host.pk): choice for choice in available}
+    first = by_id.get(host_id, available[0])
+    candidates = [
         choice
         for choice in available
-        if choice.host.team_id == first.host.team_id and choice.spare_count
+        if choice is not first and choice.host.team_id == first.host.team_id and choice.spare_count
     ]
-    others = [choice for choice in join if choice is not first]
-    return ChosenHosts(first, [choice for choice in others if str(choice.host.pk) in also], others)
+    others = [choice for choice in candidates if str(choice.host.pk) in also]
+    return ChosenHosts(first, others, candidates)
 
 
 def _lost_hosts_message(
@@ -297,121 +342,13 @@ def _lost_hosts_message(
     """Sentence on hosts that were chosen and are not now, as one that does not answer any more: never are others taken
     for them. Empty: all of them are. One that the person does not see is left out.
     """
-    now = {str(host.pk) for host in chosen.hosts} if chosen else set()
+    now = {str(choice.host.pk) for choice in chosen.choices} if chosen else set()
     requested = {parameters.get("host", ""), *parameters.getlist("also")}
-    lost = [choice for choice in choices if str(choice.host.pk) in requested - now]
+    lost = [choice.description for choice in choices if str(choice.host.pk) in requested - now]
     if lost:
-        descriptions = [
-            f"{choice.host} ({choice.unavailable})" if choice.unavailable else str(choice.host)
-            for choice in lost
-        ]
-        names = ", ".join(descriptions)
-        return f"Not chosen any more: {names}. Look at the hosts above, and at the layouts: they fit those."
+        return (
+            f"Not chosen any more: {', '.join(lost)}."
+            " Look at the hosts above, and at the layouts: they fit those."
+        )
     first = str(chosen.first.host.pk) if chosen else ""
     return "" if parameters.get("host") in (None, "", first) else "That host is not there any more."
-
-
-def _read_comparison(
-    form: CompareForm, chosen: ChosenHosts, fittings: Sequence[FittedTopology]
-) -> Comparison:
-    values = form.cleaned_data
-    ticked = [fitting for fitting in fittings if fitting.shape.slug in values["layouts"]]
-    smallest = min(fitting.size for fitting in ticked)
-    matter, time = (
-        workload_presets.WORKLOAD_GOALS[values["matters"]],
-        workload_presets.RUN_LENGTHS[values["time"]],
-    )
-    works = workload_presets.goal_workloads(matter, time, values["depths"], smallest)
-    return Comparison(chosen.hosts, ticked, works, values["repeats"])
-
-
-def _estimate_comparison(comparison: Comparison) -> Estimate:
-    """Estimate the cost of rows that need not be stored. Raises ValidationError."""
-    topologies = [
-        layout_fitting.topology for layout_fitting in comparison.fittings if layout_fitting.topology
-    ]
-    workloads = [
-        Workload(
-            pk=-number,
-            team=comparison.hosts[0].team,
-            name=work.name,
-            tool=work.tool,
-            options=work.options,
-            sweep=work.sweep,
-        )
-        for number, work in enumerate(comparison.works, start=1)
-    ]
-    selection = Selection(comparison.hosts, topologies, workloads, comparison.repeats)
-    return estimate(selection, estimates.RECOMMENDED)
-
-
-@transaction.atomic
-def _create_campaign(request: HttpRequest, comparison: Comparison, name: str) -> Campaign:
-    """Raises ValidationError; then nothing was stored."""
-    team, user = comparison.hosts[0].team, request.user
-    topologies = [
-        previews.find_or_create_topology(layout_fitting, user)
-        for layout_fitting in comparison.fittings
-    ]
-    workloads = [
-        find_or_create_workload(
-            team=team,
-            user=user,
-            name=work.name,
-            tool=work.tool,
-            options=work.options,
-            sweep=work.sweep,
-        )
-        for work in comparison.works
-    ]
-    alternatives = _join_alternatives([str(topology) for topology in topologies])
-    selection = Selection(comparison.hosts, topologies, workloads, comparison.repeats)
-    return create_campaign(
-        team=team,
-        user=user,
-        name=name or f"{comparison.host_names}: {alternatives}"[:200],
-        question=f"Which is best on {comparison.host_names}: {alternatives}?",
-        hosts=comparison.hosts,
-        topologies=topologies,
-        workloads=workloads,
-        repeats=comparison.repeats,
-        order=estimates.advise_order(selection).order,
-    )
-
-
-def _join_alternatives(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-def _comparison_page(
-    request: HttpRequest,
-    form: CompareForm,
-    choices: Sequence[HostChoice],
-    chosen: ChosenHosts | None,
-    fittings: Sequence[FittedTopology],
-    comparison: Comparison | None,
-) -> HttpResponse:
-    estimate, refused = None, ""
-    if comparison:
-        try:
-            estimate = _estimate_comparison(comparison)
-        except ValidationError as error:
-            refused = " ".join(error.messages)
-    ticked = form["layouts"].value() or []
-    context = {
-        "form": form,
-        "choices": choices,
-        "chosen": chosen,
-        "offers": [
-            LayoutCard(layout_fitting, layout_fitting.shape.slug in ticked)
-            for layout_fitting in fittings
-        ],
-        "matters": workload_presets.WORKLOAD_GOALS.values(),
-        "estimate": estimate,
-        "refused": refused,
-        "comparison": comparison,
-    }
-    part = ""
-    if request.htmx:  # type: ignore[attr-defined]
-        part = "#compare-dock" if request.method == "POST" else "#compare-form"
-    return render(request, PAGE + part, context)

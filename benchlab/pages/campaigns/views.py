@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from benchlab.analysis import designs
 from benchlab.audit import request_notes
@@ -21,17 +20,15 @@ from benchlab.campaigns.estimates import Estimate, estimate
 from benchlab.campaigns.forms import CampaignForm
 from benchlab.campaigns.models import Campaign, Origin, Workload
 from benchlab.campaigns.services import create_workload
-from benchlab.campaigns.workload_presets import CAMPAIGN_PRESETS
 from benchlab.campaigns.workload_presets import PRESETS as WORKLOADS
 from benchlab.charts import attempt_figures
 from benchlab.charts.cards import campaign_cards, campaign_dom_ids
 from benchlab.charts.queries import read_groups
 from benchlab.engine.new_runs import create_campaign
-from benchlab.pages import confirmation
 from benchlab.pages.campaigns import event_log, heat, heat_cells, live, plan_view, work
+from benchlab.pages.shared import get_or_post, pop_mistyped
 from benchlab.runs import progress
 from benchlab.runs.models import Attempt
-from benchlab.runs.states import AttemptPhase
 from benchlab.sharing.discussion import TAG, filter_by_tag
 from benchlab.sharing.models import Kind
 from benchlab.team.services import owning_team
@@ -48,7 +45,10 @@ PAGE = "campaigns/detail.html"
 NOW = "campaign-now"
 PENDING = "pending"
 # Attempts that run at once whose disks stand beside the page; each has its chart over time
-STRIPS = 3
+MAX_STRIPS = 3
+# fields of the wizard: those that choose several, and the others that an address fills in
+CHOICES = ("hosts", "topologies", "workloads", "schedulers")
+PLAIN_FIELDS = ("name", "question", "repeats", "order", "visits")
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.name_column("Campaign"),
@@ -72,71 +72,105 @@ def campaign_list(request: HttpRequest) -> HttpResponse:
     return render(request, "campaigns/list.html", context)
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
 def campaign_new(request: HttpRequest) -> HttpResponse:
     """The wizard. GET with ?hosts= and the like fills it in; POST with `estimate` only estimates."""
     if request.method != "POST":
-        many: dict[str, Any] = {
-            n: request.GET.getlist(n) for n in ("hosts", "topologies", "workloads", "schedulers")
-        }
-        names = ("name", "question", "repeats", "order", "visits")
-        plain = {n: request.GET[n] for n in names if n in request.GET}
-        return _wizard_page(request, CampaignForm(request.user, initial=many | plain), None)
+        many: dict[str, object] = {name: request.GET.getlist(name) for name in CHOICES}
+        plain = {name: request.GET[name] for name in PLAIN_FIELDS if name in request.GET}
+        return _wizard_page(request, CampaignForm(request.user, initial=many | plain))
     form = CampaignForm(request.user, request.POST)
     valid = form.is_valid()
     if "create" in request.POST and valid:
         try:
-            return _create_campaign(request, form)
+            campaign = create_campaign(
+                team=owning_team(request.user), user=request.user, **form.campaign_arguments()
+            )
+            return redirect("campaign-detail", campaign.pk)
         except ValidationError as error:
             form.add_error(None, ValidationError(error.messages))
-    return _wizard_page(request, form, _estimate_campaign(form))
+    estimated, refused = None, ""
+    if selection := form.selection():
+        chosen = form.cleaned_data
+        try:
+            estimated = estimate(selection, chosen["order"], chosen.get("visits"))
+        except ValidationError as error:
+            refused = " ".join(error.messages)
+    return _wizard_page(request, form, estimated, refused)
+
+
+def _wizard_page(
+    request: HttpRequest, form: CampaignForm, estimated: Estimate | None = None, refused: str = ""
+) -> HttpResponse:
+    context = {
+        "form": form,
+        "estimate": estimated,
+        "refused": refused,
+        "presets": workload_presets.ALL_CAMPAIGN_PRESETS,
+        "few": lists.MAX_UNSEARCHED_CHOICES,
+    }
+    part = "#campaign-estimate" if request.htmx else ""  # type: ignore[attr-defined]
+    return render(request, "campaigns/new.html" + part, context)
+
+
+def _redirect_to_wizard(parameters: Mapping[str, object]) -> HttpResponse:
+    return redirect(f"{reverse('campaign-new')}?{urlencode(parameters, doseq=True)}")
 
 
 @require_GET
 def campaign_again(request: HttpRequest, pk: int) -> HttpResponse:
     """Redirect to the wizard, filled in as this campaign was, so that a person can change anything."""
     campaign = get_object_or_404(Campaign.objects.for_user(request.user).filter(source=""), pk=pk)
-    parameters = [
-        (name, getattr(campaign, name)) for name in ("name", "question", "repeats", "order")
-    ]
-    parameters += [("visits", campaign.visits)] if campaign.visits > 1 else []
-    parameters += [("schedulers", name) for name in campaign.schedulers]
+    parameters = {name: getattr(campaign, name) for name in PLAIN_FIELDS}
+    if campaign.visits == 1:
+        del parameters["visits"]
+    parameters["schedulers"] = campaign.schedulers
     runs = campaign.runs.order_by()
-    for many, field in (("hosts", "host"), ("topologies", "topology"), ("workloads", "workload")):
-        parameters += [(many, key) for key in sorted(set(runs.values_list(field, flat=True)))]
-    return redirect(f"{reverse('campaign-new')}?{urlencode(parameters)}")
+    for name, column in (("hosts", "host"), ("topologies", "topology"), ("workloads", "workload")):
+        parameters[name] = sorted(set(runs.values_list(column, flat=True)))
+    return _redirect_to_wizard(parameters)
 
 
-def _create_campaign(request: HttpRequest, form: CampaignForm) -> HttpResponse:
-    campaign = create_campaign(
-        team=owning_team(request.user), user=request.user, **form.campaign_arguments()
-    )
-    return redirect("campaign-detail", campaign.pk)
+@require_POST
+def campaign_preset(request: HttpRequest) -> HttpResponse:
+    """Make what the team lacks of the preset with the slug `preset`, and fill the wizard with it.
 
-
-def _estimate_campaign(form: CampaignForm) -> Estimate | str | None:
-    """The estimate, why there is none, or None while too little is chosen."""
-    selection, chosen = form.selection(), form.cleaned_data
-    if selection is None:
-        return None
-    try:
-        return estimate(selection, chosen["order"], chosen.get("visits"))
-    except ValidationError as error:
-        return " ".join(error.messages)
-
-
-def _wizard_page(
-    request: HttpRequest, form: CampaignForm, estimate: Estimate | str | None
-) -> HttpResponse:
-    context = {
-        "form": form,
-        "estimate": None if isinstance(estimate, str) else estimate,
-        "refused": estimate if isinstance(estimate, str) else "",
-        "presets": workload_presets.ALL_CAMPAIGN_PRESETS,
-        "few": lists.MAX_UNSEARCHED_CHOICES,
+    Nothing runs before the wizard's own button, and then the plan's.
+    """
+    preset = workload_presets.CAMPAIGN_PRESETS.get(request.POST.get("preset", ""))
+    if preset is None:
+        request_notes.mark_refused(request, "There is no such preset.")
+        return redirect("campaign-new")
+    team = owning_team(request.user)
+    request_notes.note_subject(request, team.pk, f"preset {preset.name}")
+    rows: dict[str, list[Topology | Workload]] = {"topologies": [], "workloads": []}
+    for slug in preset.topologies:
+        topology = TOPOLOGIES[slug]
+        defaults = {"stack": topology.stack, "stages": topology.stages}
+        row, _ = Topology.objects.get_or_create(team=team, name=topology.name, defaults=defaults)
+        rows["topologies"].append(row)
+    for slug in preset.workloads:
+        load = WORKLOADS[slug]
+        workload = Workload.objects.filter(team=team, name=load.name, imported=False).first()
+        rows["workloads"].append(
+            workload
+            or create_workload(
+                team=team,
+                user=request.user,
+                name=load.name,
+                tool=load.tool,
+                options=load.options,
+                sweep=load.sweep,
+            )
+        )
+    parameters: dict[str, object] = {
+        name: getattr(preset, name) for name in ("name", "question", "repeats", "order")
     }
-    part = "#campaign-estimate" if request.htmx else ""  # type: ignore[attr-defined]
-    return render(request, "campaigns/new.html" + part, context)
+    for name, many in rows.items():
+        for made in many:
+            made.offer()
+        parameters[name] = [made.pk for made in many]
+    return _redirect_to_wizard(parameters)
 
 
 @require_GET
@@ -166,23 +200,21 @@ def _page_context(request: HttpRequest, campaign: Campaign, *, now: bool) -> dic
     progress_now = progress.campaign_progress(campaign)
     context: dict[str, Any] = {"campaign": campaign, "progress": progress_now, "now": now}
     if campaign.source:
-        context |= {
-            "origin": Origin.from_campaign(campaign),
-            "sources": campaign.sources.defer("content"),
-        }
+        context["origin"] = Origin.from_campaign(campaign)
+        context["sources"] = campaign.sources.defer("content")
     if not now or request.GET.get("plan") == PENDING:
         plans = (
             plan_view.read_plans(campaign) if progress_now.drafts else plan_view.CampaignPlans([])
         )
         context["plans"] = plans
-        context["mistyped"] = confirmation.pop_mistyped(request, plans.phrase)
+        context["mistyped"] = pop_mistyped(request, plans.phrase)
     if not now and not campaign.source:
         context["design"] = designs.WORDS[estimates.campaign_design(campaign)]
-    context |= _live_context(campaign, progress_now) | _running_context(
-        request, campaign, progress_now
-    )
-    for part in (_results_context, _log_context):
-        context |= part(request, campaign, progress_now.over)
+    # What most campaigns have none of is not looked for there.
+    context |= work.work_context(campaign, progress_now)
+    context |= _running_context(request, campaign, progress_now)
+    context |= _results_context(request, campaign, progress_now.over)
+    context |= _log_context(request, campaign)
     context["now_url"] = _live_address(request, context)
     return context
 
@@ -201,60 +233,36 @@ def _live_address(request: HttpRequest, context: Mapping[str, Any]) -> str:
     return f"{request.path}?{query.urlencode()}"
 
 
-def _live_context(campaign: Campaign, progress_now: progress.Progress) -> dict[str, Any]:
-    """Context of the live part. What most campaigns have none of is not looked for there."""
-    layouts = work.layouts_in_detail(campaign) if progress_now.busy else []
-    attempts = work.flawed_attempts(campaign) if progress_now.flawed else []
-    return {
-        "works": work.layouts_at_work(layouts),
-        "awaiting": work.kernel_work(layouts),
-        "stuck": work.stuck_layouts(layouts),
-        "waiting_layouts": work.waiting_for_person(layouts),
-        "failures": work.group_failures(attempts),
-        "degraded": work.degraded_layouts(attempts),
-    }
+def _shown_keys(keys: Iterable[object], over: bool) -> str:
+    """What a live page shows, as its address has it. The end is a change too."""
+    return ",".join([*map(str, keys), *["over"] * over])
 
 
 def _running_context(
-    request: HttpRequest, campaign: Campaign, stands: progress.Progress
+    request: HttpRequest, campaign: Campaign, progress_now: progress.Progress
 ) -> dict[str, Any]:
-    """The running attempts."""
-    attempts = _running_attempts(campaign) if stands.running else []
+    """The running attempts, and their disks: the layout's own, or with ?disks=all the system's too."""
+    attempts: list[Attempt] = []
+    if progress_now.running:
+        rows = Attempt.objects.filter(run__campaign=campaign, phase__in=work.MEASURING)
+        attempts = list(rows.select_related(*work.RUN_PARTS, "facts").order_by("pk"))
     every = request.GET.get("disks") == "all"
-    # The end is a change too.
-    over = ["over"] if stands.over else []
-    attempt_ids = ",".join([*(str(attempt.pk) for attempt in attempts), *over])
-    same = request.GET.get("running") == attempt_ids
+    running = _shown_keys((attempt.pk for attempt in attempts), progress_now.over)
+    same = request.GET.get("running") == running
+    own_disks = lists.without_parameters(request.GET, "disks", *heat.LIVE_PARAMETERS)
+    every_disk = own_disks.copy()
+    every_disk["disks"] = "all"
     return {
         "running": [(attempt, matrix.describe_point(attempt.run.point)) for attempt in attempts],
-        "running_shown": attempt_ids,
+        "running_shown": running,
         "running_same": same,
-        "strips": []
-        if same
-        else [
+        "strips": [
             (attempt, attempt_figures.read_strips(attempt, every=every))
-            for attempt in attempts[:STRIPS]
+            for attempt in attempts[: 0 if same else MAX_STRIPS]
         ],
-        **_disk_choice(request),
-    }
-
-
-def _running_attempts(campaign: Campaign) -> list[Attempt]:
-    phases = [AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.COLLECTING]
-    rows = Attempt.objects.filter(run__campaign=campaign, phase__in=phases)
-    of_run = ("run__host", "run__topology", "run__workload")
-    return list(rows.select_related(*of_run, "facts").order_by("pk"))
-
-
-def _disk_choice(request: HttpRequest) -> dict[str, Any]:
-    """Choice of the disks that the running point shows: the layout's own, or with ?disks=all the system's too."""
-    own = lists.without_parameters(request.GET, "disks", *heat.LIVE_PARAMETERS)
-    every = own.copy()
-    every["disks"] = "all"
-    return {
-        "all_disks": request.GET.get("disks") == "all",
-        "own_disks": lists.query_address(own),
-        "every_disk": lists.query_address(every),
+        "all_disks": every,
+        "own_disks": lists.query_address(own_disks),
+        "every_disk": lists.query_address(every_disk),
     }
 
 
@@ -262,82 +270,39 @@ def _results_context(request: HttpRequest, campaign: Campaign, over: bool) -> di
     """A card per workload, and the heat map. Charts refresh themselves; cards are swapped when there is one more, and
     at the end. Until then only the heat map's numbers are read. Answers come with them, and when one is dismissed.
     """
-
-    def shown_keys(keys: Iterable[str]) -> str:
-        return ",".join([*keys, *(["over"] if over else [])])
-
-    shown_before = request.GET.get("results")
-    few = None if shown_before is None else heat_cells.metric_names(request.GET)
+    query, shown_before = request.GET, request.GET.get("results")
+    few = None if shown_before is None else heat_cells.metric_names(query)
     lines = read_groups(request.user, [campaign.pk], names=few)
-    same = shown_before is not None and shown_before == shown_keys(
-        campaign_dom_ids(lines, request.GET)
+    same = shown_before is not None and shown_before == _shown_keys(
+        campaign_dom_ids(lines, query), over
     )
     if few is not None and not same:
         lines = read_groups(request.user, [campaign.pk])
     answers_mark = dismissals.campaign_version(campaign)
-    cards = [] if same else campaign_cards(request.user, campaign.pk, request.GET, lines)
+    cards = [] if same else campaign_cards(request.user, campaign.pk, query, lines)
     return {
         "campaign_lines": None if same else lines,
-        "heat": heat.build_heat_map(campaign, lines, request.GET),
+        "heat": heat.build_heat_map(campaign, lines, query),
         "cards": cards,
         "results_live": not over,
-        "results_shown": shown_before if same else shown_keys(card.dom_id for card in cards),
+        "results_shown": shown_before
+        if same
+        else _shown_keys((card.dom_id for card in cards), over),
         "results_same": same,
         "said_shown": answers_mark,
-        "answers_same": same and request.GET.get("said", "") == answers_mark,
+        "answers_same": same and query.get("said", "") == answers_mark,
     }
 
 
-def _log_context(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
-    whole, text = request.GET.get("log") == "all", lists.search_text(request)
+def _log_context(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
+    limit = None if request.GET.get("log") == "all" else event_log.MAX_LINES
+    text = lists.search_text(request)
     query = lists.without_parameters(request.GET, *heat.LIVE_PARAMETERS)
     other_parameters = lists.without_parameters(query, lists.FIND)
     query["log"] = "all"
     return {
-        "log": event_log.read_log(campaign, None if whole else event_log.MAX_LINES, text),
+        "log": event_log.read_log(campaign, limit, text),
         "log_text": text,
-        "log_kept": [
-            (name, text_value) for name, many in other_parameters.lists() for text_value in many
-        ],
+        "log_kept": lists.parameter_pairs(other_parameters),
         "log_whole": lists.query_address(query),
     }
-
-
-def add_message(request: HttpRequest, text: str, *, error: bool = False) -> None:
-    if error:
-        request_notes.mark_refused(request, text)
-    else:
-        messages.success(request, text)
-
-
-@require_POST
-def campaign_preset(request: HttpRequest) -> HttpResponse:
-    """`preset` is its slug. Nothing runs before the wizard's own button, and then the plan's."""
-    preset = CAMPAIGN_PRESETS.get(request.POST.get("preset", ""))
-    if preset is None:
-        add_message(request, "There is no such preset.", error=True)
-        return redirect("campaign-new")
-    team = owning_team(request.user)
-    request_notes.note_subject(request, team.pk, f"preset {preset.name}")
-    parameters: list[tuple[str, str]] = [("name", preset.name), ("question", preset.question)]
-    parameters += [("repeats", str(preset.repeats)), ("order", preset.order)]
-    for slug in preset.topologies:
-        topology = TOPOLOGIES[slug]
-        defaults = {"stack": topology.stack, "stages": topology.stages}
-        row, _ = Topology.objects.get_or_create(team=team, name=topology.name, defaults=defaults)
-        row.offer()
-        parameters.append(("topologies", str(row.pk)))
-    for slug in preset.workloads:
-        load = WORKLOADS[slug]
-        workload = Workload.objects.filter(team=team, name=load.name, imported=False).first()
-        workload = workload or create_workload(
-            team=team,
-            user=request.user,
-            name=load.name,
-            tool=load.tool,
-            options=load.options,
-            sweep=load.sweep,
-        )
-        workload.offer()
-        parameters.append(("workloads", str(workload.pk)))
-    return redirect(f"{reverse('campaign-new')}?{urlencode(parameters)}")
