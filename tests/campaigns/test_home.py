@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 def test_home_tells_a_newcomer_what_to_do(web):
     answer = web.get(reverse("home"))
-    assert [step.is_done for step in answer.context["steps"]] == [False] * 6
+    assert [step["is_done"] for step in answer.context["steps"]] == [False] * 6
 
 
 def test_home_sorts_campaigns_by_what_they_need(web, campaign, host):

@@ -11,6 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from agents.contracts import AgentError, Target
 from agents.dynamo import bundle, icf
+from agents.plaintext import of_file
 from agents.tools import dynamo as tool
 from benchlab.campaigns.models import Run, Workload
 from benchlab.dynamo import iometer_files, programs, run_part
@@ -19,7 +20,6 @@ from benchlab.engine.checks import previews
 from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts import ssh_access
 from benchlab.hosts.models import Host
-from benchlab.pages.campaigns import plan_view
 from benchlab.runs import artifact_figures, artifacts, conclusion
 from benchlab.runs.models import Attempt
 from benchlab.team.models import Membership
@@ -187,7 +187,8 @@ def test_a_campaign_on_what_dynamo_reports_shows_its_plan(web, owner, team):
 
 def test_the_plan_shows_no_zip_as_text():
     chosen = Target("scratch", mount="/srv/scratch")
-    files = dict(plan_view._input_files(tool.build_job(tool.Options(), chosen).inputs.items()))
+    inputs = tool.build_job(tool.Options(), chosen).inputs
+    files = {name: of_file(content) for name, content in inputs.items()}
     raw = bundle.build_bundle()
     said = f"binary, {len(raw)} bytes, SHA-256 {hashlib.sha256(raw).hexdigest()}"
     assert files[bundle.NAME] == said

@@ -92,24 +92,13 @@ class DiskShortage:
     short: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class SpareDisk:
-    """A spare one. `size`: bytes."""
-
-    pk: int
-    name: str
-    role: str
-    size: int
-    present: bool
-
-
 @dataclass(slots=True)
 class HostShortage:
     """Disks of one host that were marked spare and are missing, and the layouts that have too few disks there."""
 
     host: int
     name: str
-    missing_disks: list[SpareDisk] = field(default_factory=list)
+    missing_disks: list[Mapping[str, Any]] = field(default_factory=list)
     shortages: list[DiskShortage] = field(default_factory=list)
 
 
@@ -190,9 +179,9 @@ def _host_shortages(hosts: Iterable[Any], to_come: Iterable[Layout]) -> list[Hos
     shortages = {host.pk: HostShortage(host.pk, host.name) for host in hosts}
     spares: dict[int, Counter[str]] = {pk: Counter() for pk in shortages}
     for host in hosts:
-        for disk in (SpareDisk(**row) for row in host.spares):
-            if disk.present:
-                spares[host.pk][disk.role] += 1
+        for disk in host.spares:
+            if disk["present"]:
+                spares[host.pk][disk["role"]] += 1
             else:
                 shortages[host.pk].missing_disks.append(disk)
     for row in to_come:

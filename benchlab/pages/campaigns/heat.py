@@ -59,16 +59,6 @@ CellRow = list[tuple[Spot | None, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class MetricTab:
-    """A metric that may be chosen."""
-
-    name: str
-    words: str
-    url: str
-    chosen: bool
-
-
-@dataclass(frozen=True, slots=True)
 class WorkloadSpan:
     """A workload and its columns. `varied`: the one option that tells its points apart, where there is just one.
 
@@ -108,7 +98,8 @@ class HeatMap:
     shaky: bool
     # the only one
     host: str
-    tabs: list[MetricTab]
+    # of metrics that may be chosen
+    tabs: list[dict[str, object]]
     spans: list[WorkloadSpan]
     rows: list[HeatRow]
 
@@ -121,7 +112,7 @@ class HeatMap:
 
 @dataclass(slots=True)
 class RunLine:
-    """A row that is being made: its runs by column."""
+    """A row that is being made: its runs by column, then what its columns show."""
 
     host: str
     topology: str
@@ -129,10 +120,22 @@ class RunLine:
     layout: tuple[int, int]
     degraded: bool
     runs: dict[Key, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    cells: CellRow = field(default_factory=list)
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """The natural order of names, then the order of time."""
+        return (
+            natural_key(self.host.lower()),
+            natural_key(self.topology.lower()),
+            self.layout,
+            moments.parse_moment(self.stage).time_order,
+            self.degraded,
+        )
 
 
 def build_heat_map(campaign: Campaign, groups: Sequence[Group], query: QueryDict) -> HeatMap:
-    """`groups`: the campaign's lines with the metrics of `heat_metric.metric_names`. It takes two queries.
+    """`groups`: the campaign's lines with the metrics of `heat_cells.metric_names`. It takes two queries.
 
     Raises BadRequest for an address that nobody can understand.
     """
@@ -141,44 +144,54 @@ def build_heat_map(campaign: Campaign, groups: Sequence[Group], query: QueryDict
         groups, requested if requested in choices else next(iter(choices), "")
     )
     runs = list(campaign.runs.order_by("position").values_list(*RUN_COLUMNS, named=True))
-    folded = frozenset(request_params.id_parameters(query, FOLD))
     columns, lines = _sort_columns(runs), _collect_lines(runs, figures)
-    cell_rows = _cell_rows(campaign, lines, columns, folded, figures)
-    spots = [spot for row in cell_rows for spot, _ in row if spot]
+    # One column is no wider than its fold.
+    folded = {
+        pk for pk in request_params.id_parameters(query, FOLD) if len(columns.get(pk, ())) > 1
+    }
+    _fill_cells(campaign, lines, columns, folded, figures)
+    spots = [spot for line in lines for spot, _ in line.cells if spot]
     scale = Scale.from_spots(figures.name, figures.unit, spots)
     one_host = len({line.host for line in lines}) == 1
     rest = without_parameters(query, *LIVE_PARAMETERS)
+    lower = figures.lower_is_better
     return HeatMap(
         name=figures.name,
         title=metric_naming.metric_title(figures.name),
-        better=_better_direction(figures),
+        better="" if lower is None else f"{'lower' if lower else 'higher'} is better",
         low=scale.with_unit(scale.low),
         high=scale.with_unit(scale.high),
         shaky=any(spot.differ for spot in spots),
         host=lines[0].host if one_host else "",
-        tabs=[_metric_tab(rest, name, words, figures.name) for name, words in choices.items()],
-        spans=[_workload_span(rest, pk, some, folded) for pk, some in columns.items()],
-        rows=_heat_rows(lines, cell_rows, scale, one_host, _legend_keys(groups)),
+        tabs=[
+            {
+                "name": name,
+                "words": words,
+                "url": _heat_address(rest, heat_cells.HEAT, [name]),
+                "chosen": name == figures.name,
+            }
+            for name, words in choices.items()
+        ],
+        spans=[_workload_span(rest, pk, some, pk in folded) for pk, some in columns.items()],
+        rows=_heat_rows(lines, scale, one_host, _legend_keys(groups)),
     )
 
 
-def _better_direction(figures: MetricFigures) -> str:
-    lower = figures.lower_is_better
-    return "" if lower is None else f"{'lower' if lower else 'higher'} is better"
+def _heat_address(rest: QueryDict, name: str, values: list[str]) -> str:
+    query = rest.copy()
+    query.setlist(name, values)
+    return query_address(query) + ANCHOR
 
 
 def _sort_columns(runs: Iterable[Any]) -> Columns:
     """Return the columns in the order of names and of values, however the runs were shuffled."""
-    by_key = {_column_key(run): run for run in runs}
 
     def column_rank(item: tuple[Key, Any]) -> tuple[Any, ...]:
         run = item[1]
-        return (
-            natural_key(run.workload__name.lower()),
-            run.workload_id,
-            matrix.point_rank(run.point),
-        )
+        name = natural_key(run.workload__name.lower())
+        return name, run.workload_id, matrix.point_rank(run.point)
 
+    by_key = {_column_key(run): run for run in runs}
     columns: dict[int, dict[Key, Any]] = defaultdict(dict)
     for key, run in sorted(by_key.items(), key=column_rank):
         columns[run.workload_id][key] = run
@@ -190,87 +203,53 @@ def _column_key(run: Any) -> Key:
 
 
 def _collect_lines(runs: Iterable[Any], figures: MetricFigures) -> list[RunLine]:
-    """Return the lines in the natural order of their names, then in the order of time."""
     lines: dict[tuple[Any, ...], RunLine] = {}
     for run in runs:
         layout, bad = (run.host_id, run.topology_id), run.pk in figures.degraded
         new = RunLine(run.host__name, run.topology__name, run.stage, layout, bad)
         lines.setdefault((*layout, run.stage, bad), new).runs[_column_key(run)].append(run)
-    return sorted(lines.values(), key=_line_rank)
+    return sorted(lines.values(), key=lambda line: line.rank)
 
 
-def _line_rank(line: RunLine) -> tuple[Any, ...]:
-    return (
-        natural_key(line.host.lower()),
-        natural_key(line.topology.lower()),
-        line.layout,
-        moments.parse_moment(line.stage).time_order,
-        line.degraded,
-    )
-
-
-def _cell_rows(
+def _fill_cells(
     campaign: Campaign,
     lines: Iterable[RunLine],
     columns: Columns,
     folded: Collection[int],
     figures: MetricFigures,
-) -> list[CellRow]:
+) -> None:
     latest = latest_attempts().filter(run__campaign=campaign).order_by()
     states = {run: end or at for run, end, at in latest.values_list("run_id", "outcome", "phase")}
-    lower = bool(figures.lower_is_better)
-    return [
-        _cells_in_columns(
-            {key: _point_spot(campaign, runs, figures, states) for key, runs in line.runs.items()},
-            columns,
-            folded,
-            lower,
-        )
-        for line in lines
-    ]
-
-
-def _cells_in_columns(
-    spots: Mapping[Key, Spot], columns: Columns, folded: Collection[int], lower: bool
-) -> CellRow:
-    cells: CellRow = []
-    for pk, some in columns.items():
-        if _is_folded(pk, some, folded):
-            existing = [spots[key] for key in some if key in spots]
-            cells.append((heat_cells.best_spot(existing, lower), len(some)))
-        else:
-            cells += [(spots.get(key), 0) for key in some]
-    return cells
-
-
-def _is_folded(workload: int, columns: Mapping[Key, Any], folded: Collection[int]) -> bool:
-    """One column is no wider than its fold."""
-    return workload in folded and len(columns) > 1
+    for line in lines:
+        spots = {
+            key: _point_spot(campaign, runs, figures, states) for key, runs in line.runs.items()
+        }
+        for pk, some in columns.items():
+            if pk in folded:
+                existing = [spots[key] for key in some if key in spots]
+                best = heat_cells.best_spot(existing, bool(figures.lower_is_better))
+                line.cells.append((best, len(some)))
+            else:
+                line.cells += [(spots.get(key), 0) for key in some]
 
 
 def _point_spot(
     campaign: Campaign, runs: Sequence[Any], figures: MetricFigures, states: Mapping[int, str]
 ) -> Spot:
     values = [figures.values[run.pk] for run in runs if run.pk in figures.values]
-    rest = Counter(
-        _state_without_figure(run.pk, figures, states)
-        for run in runs
-        if run.pk not in figures.values
-    )
+    rest = Counter[str]()
+    for run in runs:
+        state = str(states.get(run.pk, AttemptPhase.QUEUED))
+        if run.pk in figures.measured or state == Outcome.SUCCEEDED:
+            state = heat_cells.NOT_REPORTED
+        if run.pk not in figures.values:
+            rest[state] += 1
     return Spot(
         spread(values) if values else None,
         next((figures.differ[run.pk] for run in runs if run.pk in figures.differ), None),
         rest,
         _runs_address(campaign, runs, figures.name),
         matrix.describe_point(runs[0].point),
-    )
-
-
-def _state_without_figure(run: int, figures: MetricFigures, states: Mapping[int, str]) -> str:
-    """Return the state of a run that lacks the figure."""
-    state = str(states.get(run, AttemptPhase.QUEUED))
-    return (
-        heat_cells.NOT_REPORTED if run in figures.measured or state == Outcome.SUCCEEDED else state
     )
 
 
@@ -307,7 +286,6 @@ def _legend_keys(groups: Sequence[Group]) -> dict[tuple[int, int], sparkline.Leg
 
 def _heat_rows(
     lines: Sequence[RunLine],
-    cell_rows: Iterable[CellRow],
     scale: Scale,
     one_host: bool,
     keys: Mapping[tuple[int, int], sparkline.LegendKey],
@@ -316,26 +294,18 @@ def _heat_rows(
     for line in lines:
         beside[line.layout].add(line.stage)
     rows = []
-    for line, row in zip(lines, cell_rows, strict=True):
-        parts = (
-            moments.describe_moment(line.stage, beside[line.layout]),
-            "not in order" * line.degraded,
-        )
-        cells = [heat_cells.cell_html(spot, scale, folded) for spot, folded in row]
+    for line in lines:
+        moment = moments.describe_moment(line.stage, beside[line.layout])
+        parts = (moment, "not in order" * line.degraded)
+        cells = [heat_cells.cell_html(spot, scale, of) for spot, of in line.cells]
         host = "" if one_host else line.host
-        moment = ", ".join(filter(None, parts))
-        rows.append(HeatRow(line.topology, host, moment, cells, keys.get(line.layout)))
+        text = ", ".join(filter(None, parts))
+        rows.append(HeatRow(line.topology, host, text, cells, keys.get(line.layout)))
     return rows
 
 
-def _metric_tab(rest: QueryDict, name: str, words: str, chosen: str) -> MetricTab:
-    query = rest.copy()
-    query[heat_cells.HEAT] = name
-    return MetricTab(name, words, query_address(query) + ANCHOR, name == chosen)
-
-
 def _workload_span(
-    rest: QueryDict, workload: int, columns: Mapping[Key, Any], folded: Collection[int]
+    rest: QueryDict, workload: int, columns: Mapping[Key, Any], shut: bool
 ) -> WorkloadSpan:
     runs = list(columns.values())
     options = {tuple(run.point) for run in runs}
@@ -344,20 +314,14 @@ def _workload_span(
         matrix.format_value(only, r.point[only]) if only else matrix.describe_point(r.point)
         for r in runs
     ]
-    shut = _is_folded(workload, columns, folded)
+    # The link has it the other way round than it is.
+    key, now = str(workload), rest.getlist(FOLD)
+    turned = [pk for pk in now if pk != key] if key in now else [*now, key]
     return WorkloadSpan(
         workload,
         runs[0].workload__name,
         only.replace("_", " "),
         (f"best of {len(runs)}",) if shut else tuple(head or "–" for head in heads),
         shut,
-        _fold_address(rest, workload) if len(runs) > 1 else "",
+        _heat_address(rest, FOLD, turned) if len(runs) > 1 else "",
     )
-
-
-def _fold_address(rest: QueryDict, workload: int) -> str:
-    """The other way round than it is."""
-    query, key = rest.copy(), str(workload)
-    now = query.getlist(FOLD)
-    query.setlist(FOLD, [pk for pk in now if pk != key] if key in now else [*now, key])
-    return query_address(query) + ANCHOR

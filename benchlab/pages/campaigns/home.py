@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from django.db.models import BooleanField, Exists, F, Func, Max, OuterRef, QuerySet
@@ -20,11 +21,8 @@ from django.views.decorators.http import require_GET
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.findings import display
-from benchlab.findings.models import Finding
-from benchlab.hosts.models import Host
 from benchlab.pages.campaigns import attention, latest, work
 from benchlab.pages.campaigns.attention import HostShortage, TopBar
-from benchlab.pages.campaigns.work import CampaignWork
 from benchlab.pages.hosts import queries
 from benchlab.runs import progress
 from benchlab.runs.models import Attempt, Layout
@@ -46,12 +44,27 @@ MAX_WALL_HOSTS = 4
 MAX_EVENTS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class FirstStep:
-    text: str
-    description: str
-    url: str
-    is_done: bool
+# (page, text, description)
+FIRST_STEPS = (
+    ("host-list", "Add a host", "A machine that BenchLab reaches by SSH."),
+    (
+        "host-list",
+        "Mark disks spare",
+        "Only those may be wiped. A scratch directory needs none.",
+    ),
+    ("topology-list", "Choose a topology", "What is built on the disks: raw, a file system, …"),
+    ("workload-list", "Choose a workload", "What is run on it: fio, dd, …"),
+    (
+        "compare-layouts",
+        "Compare layouts",
+        "Two to four of them, sized to your disks. Nothing is wiped before you agree to the plan.",
+    ),
+    (
+        "campaign-list",
+        "Measure a layout on your disks",
+        "Read the plan of a campaign, agree to it, and start it.",
+    ),
+)
 
 
 @require_GET
@@ -73,7 +86,7 @@ def home(request: HttpRequest) -> HttpResponse:
 def _now_context(request: HttpRequest) -> dict[str, Any]:
     """Campaigns that are not over: what runs and at which step, what waits for its turn, what needs a person."""
     still_open = list(_own_campaigns(request).filter(_is_open()))
-    rows = _with_progress(still_open, progress.progress_by_campaign(still_open))
+    rows = _with_progress(still_open)
 
     def rows_in_state(*states: State) -> list[dict[str, Any]]:
         return [row for row in rows if row["progress"].state in states]
@@ -108,7 +121,7 @@ def _results_context(request: HttpRequest) -> dict[str, Any]:
     over = _own_campaigns(request).filter(~_is_open()).annotate(ended=Max("layouts__ended_at"))
     last = list(over[:MAX_RESULTS])
     results = latest.latest_results(request.user, last)
-    rows = _with_progress(last, progress.progress_by_campaign(last))
+    rows = _with_progress(last)
     return {
         "latest": [row | {"result": results.get(row["campaign"].pk)} for row in rows],
         "fleet": queries.read_fleet(request.user),
@@ -158,9 +171,8 @@ def _is_open() -> Exists:
     return Exists(unfinished)
 
 
-def _with_progress(
-    rows: Iterable[Campaign], progresses: Mapping[int, progress.Progress]
-) -> list[dict[str, Any]]:
+def _with_progress(rows: Sequence[Campaign]) -> list[dict[str, Any]]:
+    progresses = progress.progress_by_campaign(rows)
     return [{"campaign": row, "progress": progresses[row.pk]} for row in rows]
 
 
@@ -173,46 +185,21 @@ def _measured_on_disks(request: HttpRequest) -> bool:
     return built.filter(Exists(succeeded)).exists()
 
 
-def _first_steps(request: HttpRequest, disks: queries.Fleet) -> list[FirstStep]:
+def _first_steps(request: HttpRequest, disks: queries.Fleet) -> list[dict[str, object]]:
     """List the steps from an empty installation to a first layout on one's own disks."""
     user = request.user
+    measured = Campaign.objects.for_user(user).filter(source=Campaign.Source.MEASURED)
+    are_done = (
+        bool(disks.rows),
+        any(row.host_row.spare_disks for row in disks.rows),
+        Topology.objects.for_user(user).exists(),
+        Workload.objects.for_user(user).exists(),
+        measured.exists(),
+        False,
+    )
     return [
-        FirstStep(
-            "Add a host",
-            "A machine that BenchLab reaches by SSH.",
-            reverse("host-list"),
-            bool(disks.rows),
-        ),
-        FirstStep(
-            "Mark disks spare",
-            "Only those may be wiped. A scratch directory needs none.",
-            reverse("host-list"),
-            any(row.host_row.spare_disks for row in disks.rows),
-        ),
-        FirstStep(
-            "Choose a topology",
-            "What is built on the disks: raw, a file system, …",
-            reverse("topology-list"),
-            Topology.objects.for_user(user).exists(),
-        ),
-        FirstStep(
-            "Choose a workload",
-            "What is run on it: fio, dd, …",
-            reverse("workload-list"),
-            Workload.objects.for_user(user).exists(),
-        ),
-        FirstStep(
-            "Compare layouts",
-            "Two to four of them, sized to your disks. Nothing is wiped before you agree to the plan.",
-            reverse("compare-layouts"),
-            Campaign.objects.for_user(user).filter(source=Campaign.Source.MEASURED).exists(),
-        ),
-        FirstStep(
-            "Measure a layout on your disks",
-            "Read the plan of a campaign, agree to it, and start it.",
-            reverse("campaign-list"),
-            False,
-        ),
+        {"text": text, "description": description, "url": reverse(page), "is_done": is_done}
+        for (page, text, description), is_done in zip(FIRST_STEPS, are_done, strict=True)
     ]
 
 
@@ -232,79 +219,62 @@ class AttentionLine:
     word: str
     what: str
     message: str
-    url: str
+    page: str
+    pk: int | None
+
+    @property
+    def url(self) -> str:
+        return reverse(self.page, args=[self.pk]) if self.pk else ""
 
 
 def limit_running(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The first campaigns of at_work's, each with as many lines as there is room for; `more`: those left out."""
     visible = rows[:MAX_CAMPAIGNS]
-    return [dict(row) | _limit_work(row["work"], MAX_WORK_LINES // len(visible)) for row in visible]
-
-
-def _limit_work(work: CampaignWork, most: int) -> dict[str, Any]:
-    limited = CampaignWork(
-        work.buildings[:most], work.measurings[: max(0, most - len(work.buildings))]
-    )
-    return {"work": limited, "more": work.line_count - limited.line_count}
+    most = MAX_WORK_LINES // max(1, len(visible))
+    return [dict(row) | row["work"].limited(most) for row in visible]
 
 
 def attention_lines(needed: Mapping[str, Any]) -> list[AttentionLine]:
-    """The first ones of all that Home tells (views_home)."""
-    every = [
-        *map(_manual_step_line, needed["manual_steps"]),
-        *map(_host_line, needed["hosts"]),
-        *map(_shortage_line, needed["missing"]),
-        *map(_campaign_line, needed["person"]),
-        *map(_finding_line, needed["changed"]),
-    ]
-    return every[:MAX_LINES]
+    """The first ones of all that Home lists."""
+    return list(islice(_every_line(needed), MAX_LINES))
 
 
-def _manual_step_line(layout: Layout) -> AttentionLine:
-    first = layout.needs_person.strip().partition("\n")[0]
-    what = f"{layout.topology} on {layout.host}"
-    return AttentionLine(BAD, "Needs a person", what, first, _campaign_address(layout.campaign_id))
-
-
-def _host_line(host: Host) -> AttentionLine:
-    if host.offered_key or not host.host_key:
-        message = "Its host key is not confirmed."
-    else:
+def _every_line(needed: Mapping[str, Any]) -> Iterator[AttentionLine]:
+    for layout in needed["manual_steps"]:
+        first = layout.needs_person.strip().partition("\n")[0]
+        what = f"{layout.topology} on {layout.host}"
+        yield AttentionLine(
+            BAD, "Needs a person", what, first, "campaign-detail", layout.campaign_id
+        )
+    for host in needed["hosts"]:
         message = host.trouble_text or host.get_trouble_display()
-    return AttentionLine(BAD, "Host", host.name, message, reverse("host-detail", args=[host.pk]))
-
-
-def _shortage_line(shortage: HostShortage) -> AttentionLine:
-    message = "; ".join(_shortage_parts(shortage))
-    return AttentionLine(
-        BAD, "Disks missing", shortage.name, message, reverse("host-detail", args=[shortage.host])
-    )
+        if host.offered_key or not host.host_key:
+            message = "Its host key is not confirmed."
+        yield AttentionLine(BAD, "Host", host.name, message, "host-detail", host.pk)
+    for shortage in needed["missing"]:
+        message = "; ".join(_shortage_parts(shortage))
+        yield AttentionLine(
+            BAD, "Disks missing", shortage.name, message, "host-detail", shortage.host
+        )
+    for row in needed["person"]:
+        campaign, plan = row["campaign"], row["plan"]
+        css, word = BAD, capfirst(row["progress"].state.label)
+        message = campaign.question
+        if plan is not None:
+            css, word = WARN, "Plan to confirm"
+            disks = f"{plan.disks} disk{'' if plan.disks == 1 else 's'} of " if plan.disks else ""
+            message = disks + ", ".join(plan.hosts)
+        yield AttentionLine(css, word, campaign.name, message, "campaign-detail", campaign.pk)
+    for finding in needed["changed"]:
+        run = finding.attempt.run if finding.attempt else None
+        what = f"{run.topology} on {run.host}" if run else ""
+        yield AttentionLine(
+            WARN, "History", what, finding.says, "run-detail", run.pk if run else None
+        )
 
 
 def _shortage_parts(shortage: HostShortage) -> Iterator[str]:
     if shortage.missing_disks:
-        yield f"{', '.join(disk.name for disk in shortage.missing_disks)} gone"
+        yield f"{', '.join(disk['name'] for disk in shortage.missing_disks)} gone"
     for lack in shortage.shortages:
         yield f"{lack.topology} lacks {', '.join(f'{n} {role}' for role, n in lack.short.items())}"
-
-
-def _campaign_line(row: Mapping[str, Any]) -> AttentionLine:
-    campaign, plan = row["campaign"], row["plan"]
-    url = _campaign_address(campaign.pk)
-    if plan is None:
-        return AttentionLine(
-            BAD, capfirst(row["progress"].state.label), campaign.name, campaign.question, url
-        )
-    disks = f"{plan.disks} disk{'' if plan.disks == 1 else 's'} of " if plan.disks else ""
-    return AttentionLine(WARN, "Plan to confirm", campaign.name, disks + ", ".join(plan.hosts), url)
-
-
-def _finding_line(finding: Finding) -> AttentionLine:
-    run = finding.attempt.run if finding.attempt else None
-    what = f"{run.topology} on {run.host}" if run else ""
-    url = reverse("run-detail", args=[run.pk]) if run else ""
-    return AttentionLine(WARN, "History", what, finding.says, url)
-
-
-def _campaign_address(pk: int) -> str:
-    return reverse("campaign-detail", args=[pk])

@@ -132,12 +132,16 @@ class CampaignPlans:
     @property
     def building_seconds(self) -> float:
         """Seconds that building these layouts, and taking them down, should take on the busiest host."""
-        return _busiest_seconds(view.layout for view in self.views)
+        return self._busiest_seconds(first_visit=1)
 
     @property
     def rebuild_seconds(self) -> float:
         """Seconds of it that the visits after the first cost."""
-        return _busiest_seconds(view.layout for view in self.views if view.layout.visit > 1)
+        return self._busiest_seconds(first_visit=2)
+
+    def _busiest_seconds(self, first_visit: int) -> float:
+        layouts = (view.layout for view in self.views if view.layout.visit >= first_visit)
+        return max(_building_by_host(layouts).values(), default=0.0)
 
     @property
     def written_bytes(self) -> int:
@@ -202,10 +206,6 @@ def read_plans(campaign: Campaign) -> CampaignPlans:
     pending = any(view.pending for view in views)
     shows_costs = views and (added or campaign.visits > 1 or not pending)
     return CampaignPlans(views, _host_costs(campaign, views) if shows_costs else (), added)
-
-
-def _busiest_seconds(layouts: Iterable[Layout]) -> float:
-    return max(_building_by_host(layouts).values(), default=0.0)
 
 
 def _building_by_host(layouts: Iterable[Layout]) -> dict[int, float]:
@@ -322,7 +322,7 @@ def _planned_point(
         runs_as = _user_text(run.tool, built, target, layout, facts)
     except AgentError as error:
         return PlannedPoint(run.workload.name, point, "", (), str(error))
-    files = _input_files(job.inputs.items())
+    files = tuple((name, of_file(content)) for name, content in job.inputs.items())
     return PlannedPoint(
         run.workload.name, point, format_command(job.argv), files, doubt=doubt, runs_as=runs_as
     )
@@ -339,7 +339,3 @@ def _user_text(
         return f"Runs as root: {why}."
     what = "directory" if target.mount else "device"
     return f"Runs as a user of its own without privileges, who may open the layout's {what} and nothing of root's."
-
-
-def _input_files(inputs: Iterable[tuple[str, bytes]]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, of_file(content)) for name, content in inputs)

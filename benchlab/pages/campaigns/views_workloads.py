@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.forms import BooleanField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from agents import options as driver_options
 from agents.contracts import AgentError
@@ -24,6 +24,7 @@ from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.services import create_workload
 from benchlab.campaigns.workload_presets import PRESETS, Preset, presets_by_group
 from benchlab.charts import tool_parts
+from benchlab.pages.shared import get_or_post
 from benchlab.sharing.discussion import TAG, filter_by_tag
 from benchlab.sharing.models import Kind
 from benchlab.team.services import owning_team
@@ -86,7 +87,7 @@ def workload_detail(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "workloads/detail.html", context)
 
 
-@require_http_methods(["GET", "POST"])
+@get_or_post
 def workload_new(request: HttpRequest) -> HttpResponse:
     """?tool= chooses the form, ?preset= or ?copy= fills it in; POST with `preset` alone makes the preset."""
     if request.method == "POST" and "preset" in request.POST:
@@ -140,41 +141,38 @@ def _use_preset(request: HttpRequest, slug: str) -> HttpResponse:
 def _create_and_show(
     request: HttpRequest, name: str, tool: str, options: dict[str, Any], sweep: dict[str, Any]
 ) -> HttpResponse:
+    team, user = owning_team(request.user), request.user
     workload = create_workload(
-        team=owning_team(request.user),
-        user=request.user,
-        name=name,
-        tool=tool,
-        options=options,
-        sweep=sweep,
+        team=team, user=user, name=name, tool=tool, options=options, sweep=sweep
     )
     messages.success(request, f"{workload} is ready to use.")
     return redirect("workload-detail", workload.pk)
 
 
 def _new_page(
-    request: HttpRequest, tool: str, name_form: WorkloadForm, form: DriverForm
+    request: HttpRequest,
+    tool: str,
+    name_form: WorkloadForm,
+    form: DriverForm,
+    trial: dict[str, Any] | None = None,
 ) -> HttpResponse:
-    driver = registry.tool(tool)
-    context = {"tool": tool, "label": driver.LABEL, "name_form": name_form, "form": form}
+    label = registry.tool(tool).LABEL
+    context = {"tool": tool, "label": label, "name_form": name_form, "form": form, "trial": trial}
     return render(request, "workloads/new.html", context)
 
 
 @require_POST
 def workload_try(request: HttpRequest) -> HttpResponse:
     """The whole page with what was typed, or for htmx the result alone."""
-    context = {"trial": try_extraction(request)}
+    trial = try_extraction(request)
     if request.htmx:  # type: ignore[attr-defined]
-        return render(request, "workloads/_try.html#try-result", context)
-    options = registry.tool(EXTRACTING).Options
-    form = DriverForm(options, prefix="option", sweep=True)
+        return render(request, "workloads/_try.html#try-result", {"trial": trial})
+    form = DriverForm(registry.tool(EXTRACTING).Options, prefix="option", sweep=True)
     for name, field in form.fields.items():
         typed = request.POST.get(f"option-{name}", "")
         form.initial[name] = bool(typed) if isinstance(field, BooleanField) else typed
     name_form = WorkloadForm(initial={"name": request.POST.get("name", "")})
-    label = registry.tool(EXTRACTING).LABEL
-    page = {"tool": EXTRACTING, "label": label, "name_form": name_form, "form": form, **context}
-    return render(request, "workloads/new.html", page)
+    return _new_page(request, EXTRACTING, name_form, form, trial)
 
 
 def try_extraction(request: HttpRequest) -> dict[str, Any]:

@@ -22,10 +22,13 @@ from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.runs import verdict
 from benchlab.runs.models import Attempt, Layout, StepLog
-from benchlab.runs.progress import BUSY, latest_attempts
+from benchlab.runs.progress import BUSY, Progress, latest_attempts
 from benchlab.runs.states import AttemptPhase, LayoutPhase, Outcome
 from benchlab.topologies import stack_boxes
 
+MEASURING = (AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.COLLECTING)
+# of an attempt, as its name has them
+RUN_PARTS = ("run__host", "run__topology", "run__workload")
 AT_WORK = (LayoutPhase.PROVISIONING, LayoutPhase.TEARING_DOWN)
 # segments that a bar has room for
 MAX_SEGMENTS = 80
@@ -96,12 +99,15 @@ class LayoutWork:
         return "" if self.steps_done < self.step_count else "looking at the host again"
 
     @property
+    def step_text(self) -> str:
+        """Words for what its command does, or for what is done between commands."""
+        runs = self.step_began and self.steps_done < self.step_count
+        return self.steps[self.steps_done][0] if runs else self.pause_text
+
+    @property
     def segments(self) -> list[str]:
-        return (
-            [self._step_class(at) for at in range(self.step_count)]
-            if self.step_count <= MAX_SEGMENTS
-            else []
-        )
+        few = self.step_count <= MAX_SEGMENTS
+        return [self._step_class(at) for at in range(self.step_count)] if few else []
 
     @property
     def visible_steps(self) -> list[CommandStep]:
@@ -238,31 +244,21 @@ def _seconds_since(when: datetime | None) -> float:
     return max(0.0, (timezone.now() - when).total_seconds()) if when else 0.0
 
 
-MEASURING = (AttemptPhase.STARTING, AttemptPhase.RUNNING, AttemptPhase.COLLECTING)
-
-
-@dataclass(frozen=True, slots=True)
-class Building:
-    """`step` in words: what its command does, or what is done between commands."""
-
-    work: LayoutWork
-    step: str
-
-
-@dataclass(frozen=True, slots=True)
-class Measuring:
-    attempt: Attempt
-    point: str
-    since: datetime | None
-
-
 @dataclass(slots=True)
 class CampaignWork:
-    buildings: list[Building] = field(default_factory=list)
-    measurings: list[Measuring] = field(default_factory=list)
+    """`measurings`: attempts, each with its point in words."""
+
+    buildings: list[LayoutWork] = field(default_factory=list)
+    measurings: list[tuple[Attempt, str]] = field(default_factory=list)
+
+    def limited(self, most: int) -> dict[str, object]:
+        """So many lines of it; `more`: those left out."""
+        measurings = self.measurings[: max(0, most - len(self.buildings))]
+        limited = CampaignWork(self.buildings[:most], measurings)
+        return {"work": limited, "more": self._line_count - limited._line_count}
 
     @property
-    def line_count(self) -> int:
+    def _line_count(self) -> int:
         return len(self.buildings) + len(self.measurings)
 
 
@@ -274,49 +270,35 @@ def work_by_campaign(campaigns: Iterable[Campaign]) -> dict[int, CampaignWork]:
         return works
     layouts = annotate_work(Layout.objects.holding().filter(campaign__in=ids))
     for work in layouts_at_work(layouts.select_related("host", "topology")):
-        works[work.layout.campaign_id].buildings.append(Building(work, _step_text(work)))
+        works[work.layout.campaign_id].buildings.append(work)
     attempts = Attempt.objects.filter(run__campaign__in=ids, phase__in=MEASURING)
-    for attempt in attempts.select_related("run__host", "run__topology", "run__workload"):
-        measuring = Measuring(attempt, matrix.describe_point(attempt.run.point), attempt.started_at)
-        works[attempt.run.campaign_id].measurings.append(measuring)
+    for attempt in attempts.select_related(*RUN_PARTS):
+        point = matrix.describe_point(attempt.run.point)
+        works[attempt.run.campaign_id].measurings.append((attempt, point))
     return works
-
-
-def _step_text(work: LayoutWork) -> str:
-    begun = work.step_began and work.steps_done < work.step_count
-    return work.steps[work.steps_done][0] if begun else work.pause_text
 
 
 @dataclass(frozen=True, slots=True)
 class KernelWork:
-    """One resync or reshape. `left_s`: seconds until all of its layout is through; None when nobody can tell."""
+    """One resync or reshape, for which runs wait, or in which they measure.
+
+    `seconds_left`: until all of its layout is through; None when nobody can tell.
+    """
 
     layout: Layout
     description: str
     # 0 to 1
     share: float
-    seconds_left: float | None
 
     @property
     def percent(self) -> int:
         """Rounded down: 100 is for what is through."""
         return min(99, int(self.share * 100))
 
-
-def kernel_work(layouts: Iterable[Layout]) -> list[KernelWork]:
-    """List the kernel work of layouts that measure, or are about to."""
-    ready = [row for row in layouts if row.phase == LayoutPhase.READY]
-    return [
-        KernelWork(row, progress["says"], progress["done"], _seconds_left(row))
-        for row in ready
-        for progress in row.progress
-    ]
-
-
-def _seconds_left(layout: Layout) -> float | None:
-    if layout.awaited_until is None:
-        return None
-    return max(0.0, (layout.awaited_until - timezone.now()).total_seconds())
+    @property
+    def seconds_left(self) -> float | None:
+        until = self.layout.awaited_until
+        return max(0.0, (until - timezone.now()).total_seconds()) if until else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,13 +312,6 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Stuck:
-    layout: Layout
-    words: verdict.ReasonText
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Degraded:
     """A layout in which something failed, and the runs that were measured on it so."""
 
@@ -345,22 +320,47 @@ class Degraded:
     messages: list[str] = field(default_factory=list)
 
 
-def layouts_in_detail(campaign: Campaign) -> list[Layout]:
-    """Those that a page tells more of than a line in the log."""
+def work_context(campaign: Campaign, progress_now: Progress) -> dict[str, object]:
+    """What a page shows of layouts and attempts beyond a line in the log, in two queries at most."""
+    layouts = _layouts_in_detail(campaign) if progress_now.busy else []
+    attempts = _flawed_attempts(campaign) if progress_now.flawed else []
+    return {
+        "works": layouts_at_work(layouts),
+        "awaiting": [
+            KernelWork(row, part["says"], part["done"])
+            for row in layouts
+            if row.phase == LayoutPhase.READY
+            for part in row.progress
+        ],
+        "stuck": [
+            {
+                "layout": row,
+                "words": verdict.explain_reason("not_blank"),
+                "text": row.trouble or row.reason_text,
+            }
+            for row in layouts
+            if row.phase == LayoutPhase.STUCK
+        ],
+        "waiting_layouts": [row for row in layouts if row.needs_person],
+        "failures": _group_failures(attempts),
+        "degraded": _degraded_layouts(attempts),
+    }
+
+
+def _layouts_in_detail(campaign: Campaign) -> list[Layout]:
     in_detail = Q(phase__in=BUSY) | ~Q(needs_person="") | ~Q(progress=[])
     rows = annotate_work(campaign.layouts.filter(in_detail))
     return list(rows.select_related("host", "topology"))
 
 
-def flawed_attempts(campaign: Campaign) -> list[Attempt]:
+def _flawed_attempts(campaign: Campaign) -> list[Attempt]:
     """The last ones of runs that did not succeed, or not on a whole layout."""
     flawed = (Q(phase=AttemptPhase.DONE) & ~Q(outcome=Outcome.SUCCEEDED)) | ~Q(degraded=[])
     attempts = latest_attempts().filter(flawed, run__campaign=campaign).order_by("run__position")
-    of_run = ("run__host", "run__topology", "run__workload")
-    return list(attempts.select_related(*of_run, "layout__topology", "layout__host"))
+    return list(attempts.select_related(*RUN_PARTS, "layout__topology", "layout__host"))
 
 
-def degraded_layouts(attempts: Iterable[Attempt]) -> list[Degraded]:
+def _degraded_layouts(attempts: Iterable[Attempt]) -> list[Degraded]:
     layouts: dict[int, Degraded] = {}
     for attempt in attempts:
         if attempt.degraded:
@@ -372,26 +372,11 @@ def degraded_layouts(attempts: Iterable[Attempt]) -> list[Degraded]:
     return list(layouts.values())
 
 
-def group_failures(attempts: Iterable[Attempt]) -> list[Failure]:
+def _group_failures(attempts: Iterable[Attempt]) -> list[Failure]:
     grouped: dict[tuple[str, str, str], Failure] = {}
     for attempt in attempts:
         if attempt.phase == AttemptPhase.DONE and attempt.outcome != Outcome.SUCCEEDED:
-            key = (attempt.outcome, attempt.reason, attempt.reason_text)
-            new = Failure(
-                attempt.outcome, verdict.explain_reason(attempt.reason), attempt.reason_text
-            )
-            grouped.setdefault(key, new).runs.append(attempt.run)
+            outcome, reason, text = attempt.outcome, attempt.reason, attempt.reason_text
+            new = Failure(outcome, verdict.explain_reason(reason), text)
+            grouped.setdefault((outcome, reason, text), new).runs.append(attempt.run)
     return list(grouped.values())
-
-
-def waiting_for_person(layouts: Iterable[Layout]) -> list[Layout]:
-    """Layouts that wait for something only a person can do."""
-    return [row for row in layouts if row.needs_person]
-
-
-def stuck_layouts(layouts: Iterable[Layout]) -> list[Stuck]:
-    rows = [row for row in layouts if row.phase == LayoutPhase.STUCK]
-    return [
-        Stuck(row, verdict.explain_reason("not_blank"), row.trouble or row.reason_text)
-        for row in rows
-    ]
