@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A chart on a page: where its figure comes from, what may be chosen, and the same numbers as a table."""
+"""A chart on a page: where its figure comes from, what may be chosen, and the same numbers as a table.
+
+Parts of pages for a single tool are in the modules `run_part` and `tool_files` of the room that owns the tool.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
 from urllib.parse import parse_qsl, urlencode
 
 from django.http import QueryDict
 from django.urls import reverse
 
+from benchlab import app_modules
 from benchlab.analysis.curves import common_factor
-from benchlab.charts import device_work, latency_figures, metric_naming, request_params, tool_parts
+from benchlab.charts import device_work, latency_figures, metric_naming, request_params
 from benchlab.charts.conditions import Differences, repeat_differences
 from benchlab.charts.line_analysis import (
     DRAWINGS,
@@ -25,6 +30,7 @@ from benchlab.charts.metric_naming import METRICS
 from benchlab.charts.queries import Group, Person, line_labels, read_groups
 from benchlab.charts.tables import CurvePoint, MetricRow, curve_points, latency_columns, metric_rows
 from benchlab.findings.models import Finding
+from benchlab.runs.models import Attempt, Measurement
 from benchlab.topologies import moments
 
 # the finding that states it about a whole workload
@@ -79,7 +85,7 @@ class Card:
     @property
     def tool_files(self) -> dict[str, str]:
         """Files of the campaign's runs of its tool: the URL's name -> the link's words."""
-        return tool_parts.campaign_files(self.tool)
+        return campaign_files(self.tool)
 
     @property
     def main_choices(self) -> list[tuple[str, str]]:
@@ -308,3 +314,42 @@ def _cdf_choices(lines: Sequence[Group], names: Sequence[str]) -> tuple[tuple[st
     depths = latency_figures.cdf_depths(lines)
     word = DRAWINGS["cdf"]
     return tuple((f"cdf.{depth}", f"{word} at {depth}") for depth in depths) or (("cdf", word),)
+
+
+class RunPart(Protocol):
+    """`TOOL` is the kind, `TEMPLATE` the room's part of a run's page, which has its own context as `tool_part`."""
+
+    TOOL: str
+    TEMPLATE: str
+
+    def context(self, attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]: ...
+
+
+class ToolFiles(Protocol):
+    """`TOOL` is the kind. The mappings are {URL name of a file of a campaign, or of a workload by id: link text}."""
+
+    TOOL: str
+    OF_CAMPAIGN: Mapping[str, str]
+    OF_WORKLOAD: Mapping[str, str]
+
+
+def tool_context(attempt: Attempt, measured: Sequence[Measurement]) -> dict[str, Any]:
+    """Return the context with its template; empty for a tool without a part of its own."""
+    for part in (cast(RunPart, module) for module in app_modules.modules_named("run_part")):
+        if attempt.run.tool == part.TOOL:
+            return {"template": part.TEMPLATE, **part.context(attempt, measured)}
+    return {}
+
+
+def campaign_files(tool: str) -> dict[str, str]:
+    """Return the files of the campaign's runs of this tool: the URL's name -> the link's words."""
+    return {url: text for files in _tool_files(tool) for url, text in files.OF_CAMPAIGN.items()}
+
+
+def workload_files(tool: str) -> dict[str, str]:
+    return {url: text for files in _tool_files(tool) for url, text in files.OF_WORKLOAD.items()}
+
+
+def _tool_files(tool: str) -> list[ToolFiles]:
+    modules = (cast(ToolFiles, module) for module in app_modules.modules_named("tool_files"))
+    return [files for files in modules if tool == files.TOOL]

@@ -19,6 +19,7 @@ from agents.drivers import registry
 from benchlab.analysis.curves import Little, little
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import (
+    cards,
     device_figures,
     device_tables,
     device_work,
@@ -27,7 +28,6 @@ from benchlab.charts import (
     numbered_lines,
     panels,
     sampled_tracks,
-    tool_parts,
 )
 from benchlab.charts.attempt_figures import current_tracks
 from benchlab.charts.device_stacks import read_disk_uses, read_layers
@@ -185,7 +185,7 @@ def attempt_context(run: Run, attempt: Attempt, window: int = 0) -> dict[str, An
         "figures": _figures_with_artifacts(attempt, measured),
         "elsewhere": run.campaign.source != Campaign.Source.MEASURED,
         "meta": _meta_rows(attempt),
-        "tool_part": tool_parts.tool_context(attempt, measured),
+        "tool_part": cards.tool_context(attempt, measured),
     }
 
 

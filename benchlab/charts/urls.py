@@ -9,10 +9,10 @@ from benchlab.charts import (
     attempt_figures,
     compare,
     device_comparison,
-    downloads,
     figure_views,
     history,
     run_page,
+    tables,
 )
 from benchlab.charts.explore import views as explore
 
@@ -23,7 +23,7 @@ urlpatterns = [
     path("runs/<int:pk>/history/", history.run_history, name="run-history"),
     path("runs/<int:pk>/history.json", history.run_history_figure, name="run-history-figure"),
     path("campaigns/<int:pk>/figure.json", figure_views.campaign_figure, name="campaign-figure"),
-    path("campaigns/<int:pk>/numbers.csv", downloads.campaign_csv, name="campaign-csv"),
+    path("campaigns/<int:pk>/numbers.csv", tables.campaign_csv, name="campaign-csv"),
     *(
         path(
             f"attempts/<int:pk>/{address}.json",
@@ -41,18 +41,18 @@ urlpatterns = [
     ),
     path(
         "attempts/<int:pk>/histogram.csv",
-        downloads.attempt_histogram_csv,
+        tables.attempt_histogram_csv,
         name="attempt-histogram-csv",
     ),
     path("attempts/<int:pk>/live.json", attempt_figures.attempt_live, name="attempt-live-figure"),
     path("attempts/<int:pk>/strips/", attempt_figures.attempt_strips, name="attempt-strips"),
-    path("attempts/<int:pk>/series.csv", downloads.attempt_series_csv, name="attempt-series-csv"),
-    path("artifacts/<int:pk>/", downloads.artifact, name="artifact-download"),
+    path("attempts/<int:pk>/series.csv", tables.attempt_series_csv, name="attempt-series-csv"),
+    path("artifacts/<int:pk>/", tables.artifact, name="artifact-download"),
     path("artifacts/<int:pk>/lines/", run_page.artifact_lines, name="artifact-lines"),
     path("explore/", explore.explore, name="explore"),
     path("explore/figure.json", explore.explore_figure, name="explore-figure"),
     path("explore/numbers.csv", explore.numbers_csv, name="explore-csv"),
     path("compare/", compare.compare, name="compare"),
     path("compare/figure.json", figure_views.compare_figure, name="compare-figure"),
-    path("compare/numbers.csv", downloads.compare_csv, name="compare-csv"),
+    path("compare/numbers.csv", tables.compare_csv, name="compare-csv"),
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that only IOmeter's dynamo has, for the pages of campaigns and workloads of any tool (charts/tool_parts.py)."""
+"""Files that only IOmeter's dynamo has, for the pages of campaigns and workloads of any tool (charts/cards.py)."""
 
 from __future__ import annotations
 

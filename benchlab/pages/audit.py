@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET
 
 from benchlab.audit.chain import ENTRY_FIELDS
 from benchlab.audit.models import Entry, EntryQuerySet
-from benchlab.charts.downloads import csv_response
+from benchlab.charts.tables import csv_response
 from benchlab.web import lists
 from benchlab.web.filters import StrictChoiceFilter
 from benchlab.web.lists import BoundedPaginator

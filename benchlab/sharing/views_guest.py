@@ -25,7 +25,6 @@ from django.views.decorators.http import require_safe
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import (
     attempt_figures,
-    downloads,
     figure_views,
     request_params,
     run_page,
@@ -176,7 +175,7 @@ def guest_numbers(request: HttpRequest, link: OpenedLink) -> HttpResponseBase:
     if link.of_a_run:
         raise Http404
     lines = request_params.line_filter(request.GET).select(lines_of(link))
-    return downloads.csv_response(request, lambda: tables.campaign_csv_lines(lines), "numbers.csv")
+    return tables.csv_response(request, lambda: tables.campaign_csv_lines(lines), "numbers.csv")
 
 
 def _run_figure(build: attempt_figures.AttemptFigure) -> GuestView:
@@ -207,7 +206,7 @@ def run_series(request: HttpRequest, link: OpenedLink) -> HttpResponseBase:
         replace(track, device=link.redaction.redact_text(track.device))
         for track in sampled_tracks.iterate_tracks(attempt)
     )
-    return downloads.csv_response(request, lambda: tables.series_csv_lines(tracks), "series.csv")
+    return tables.csv_response(request, lambda: tables.series_csv_lines(tracks), "series.csv")
 
 
 @guest_page
@@ -215,7 +214,7 @@ def guest_artifact(request: HttpRequest, link: OpenedLink, pk: int) -> HttpRespo
     """Raw output, unless host names are hidden: it would tell them."""
     if not link.of_a_run:
         raise Http404
-    return downloads.artifact_response(
+    return tables.artifact_response(
         request, get_object_or_404(Artifact.objects.visible_to(link.guest), pk=pk)
     )
 

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from benchlab.audit import request_notes
 from benchlab.campaigns.models import Campaign
-from benchlab.charts import downloads
+from benchlab.charts import tables
 from benchlab.sharing import comparisons, raw_data, report, report_files
 from benchlab.sharing import report as reports
 from benchlab.sharing import report_files as files
@@ -61,7 +61,7 @@ def report_file(request: HttpRequest, kind: str, pk: int) -> HttpResponseBase:
     name = f"{subject.file_stem}.html"
     if raw:
         stream = files.stream_with_raw(request, subject, attached=attached)
-        return downloads.streamed_response(request, stream, HTML, name)
+        return tables.streamed_response(request, stream, HTML, name)
     return _download_response(files.render_file(request, subject, attached=attached), name)
 
 
@@ -75,7 +75,7 @@ def report_raw(request: HttpRequest, kind: str, pk: int) -> HttpResponseBase:
         request_notes.mark_refused(request, f"{too_much} {at}")
         return _render_report(request, subject, status=413)
     rows, name = raw_data.readable_artifacts(request.user, raw), f"{subject.file_stem}-raw.zip"
-    return downloads.streamed_response(
+    return tables.streamed_response(
         request, lambda: raw_data.stream_archive(rows), "application/zip", name
     )
 

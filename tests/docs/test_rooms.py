@@ -173,7 +173,7 @@ def test_drivers_say_of_what_type_things_are():
 
 
 def test_tools_are_named_in_their_rooms():
-    """Elsewhere a driver is asked what it can do (agents/drivers), or its room (benchlab/charts/tool_parts.py)."""
+    """Elsewhere a driver is asked what it can do (agents/drivers), or its room (benchlab/charts/cards.py)."""
     assert_is(NAMED, house.tool_names())
 
 

@@ -22,7 +22,6 @@ from django.views.decorators.http import require_GET
 from benchlab.analysis.formats import ratio_sign
 from benchlab.charts import compare, metric_naming, tables
 from benchlab.charts.conditions import Differences, line_differences
-from benchlab.charts.downloads import csv_response
 from benchlab.charts.explore import draw, exploration, factors, lines
 from benchlab.charts.explore.exploration import Exploration
 from benchlab.charts.explore.factors import BESIDE, STATISTICS
@@ -30,6 +29,7 @@ from benchlab.charts.explore.lines import Line, Point, Quantity
 from benchlab.charts.figure_views import figure_response, with_lines_origin
 from benchlab.charts.queries import OUTSTANDING, fill_values
 from benchlab.charts.sparkline import LegendKey, legend_key
+from benchlab.charts.tables import csv_response
 from benchlab.web.lists import ColumnHead, query_address, sortable_head, without_parameters
 from benchlab.web.units import short_si
 

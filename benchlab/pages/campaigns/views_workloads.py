@@ -23,7 +23,7 @@ from benchlab.campaigns.forms import WorkloadForm
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.campaigns.services import create_workload
 from benchlab.campaigns.workload_presets import PRESETS, Preset, presets_by_group
-from benchlab.charts import tool_parts
+from benchlab.charts import cards
 from benchlab.pages.shared import get_or_post
 from benchlab.sharing.discussion import TAG, filter_by_tag
 from benchlab.sharing.models import Kind
@@ -82,7 +82,7 @@ def workload_detail(request: HttpRequest, pk: int) -> HttpResponse:
         "points": [] if row.imported else _sweep_points(row),
         "campaigns": Campaign.objects.filter(runs__workload=row).distinct(),
         "texts": _file_texts(row),
-        "tool_files": tool_parts.workload_files(row.tool),
+        "tool_files": cards.workload_files(row.tool),
     }
     return render(request, "workloads/detail.html", context)
 
