@@ -131,7 +131,7 @@ def _compare_repeats(lines: Sequence[LineConditions]) -> Differences:
 
 
 def _compare_lines(lines: Sequence[LineConditions]) -> Differences:
-    """What one compares, and what differs because of that, is told apart from all else that differs."""
+    """Separate what one compares, and what differs because of that, from all else that differs."""
     chosen = [
         name
         for name, part in COMPARED_CONDITIONS.items()

@@ -36,7 +36,7 @@ from benchlab.analysis.curves import median_of
 from benchlab.analysis.formats import shown_unit
 from benchlab.campaigns.models import Run
 from benchlab.charts import figure, metric_naming, request_params
-from benchlab.charts.device_stacks import describe_claims
+from benchlab.charts.device_stacks import attempt_facts, describe_claims
 from benchlab.charts.figure import Axis, Figure, Trace, run_links
 from benchlab.charts.figure_views import figure_response
 from benchlab.charts.palette import device_style
@@ -250,8 +250,7 @@ def _equal_except(let_go: str, reference: Attempt, candidates: QuerySet[Attempt]
 
 def fingerprint_parts(attempt: Attempt) -> dict[str, str]:
     """Return the parts of a fingerprint that no column holds, in words; "" if unknown."""
-    facts = attempt.facts.facts if attempt.facts else {}
-    active = attempt_meta.facts_during_attempt(facts, attempt.meta)
+    active = attempt_meta.facts_during_attempt(attempt_facts(attempt), attempt.meta)
     devices = describe_claims(attempt.layout.plan, active)
     return {
         "kernel": str(active.get("kernel", "")),

@@ -30,11 +30,16 @@ from benchlab.charts import (
     sampled_tracks,
 )
 from benchlab.charts.attempt_figures import current_tracks
-from benchlab.charts.device_stacks import read_disk_uses, read_layers
+from benchlab.charts.device_stacks import (
+    attempt_facts,
+    read_disk_uses,
+    read_layers,
+    read_layout_disks,
+)
 from benchlab.charts.device_tables import device_rows
 from benchlab.charts.latency_distributions import PERCENT_SCALES
 from benchlab.charts.queries import kernel_work_text
-from benchlab.charts.sampled_tracks import Track, read_tracks, read_windows
+from benchlab.charts.sampled_tracks import Part, Track, read_tracks, read_windows
 from benchlab.findings import stored_runs
 from benchlab.runs import attempt_meta, verdict
 from benchlab.runs.models import Artifact, Attempt, Measurement
@@ -103,7 +108,7 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
         context |= device_tables.instant_context(request, current.attempt)
         if cast(HtmxRequest, request).htmx.target == device_tables.PART_ID:
             return render(request, device_tables.PART_TEMPLATE, context)
-        context |= attempt_context(run, current.attempt, _requested_window(request))
+        context |= attempt_context(run, current.attempt, _requested_number(request, "window"))
     return _run_response(request, context)
 
 
@@ -131,21 +136,19 @@ def _run_attempts(run: Run) -> list[Attempt]:
 def _requested_attempt(
     request: HttpRequest, tried: list[ExplainedAttempt]
 ) -> ExplainedAttempt | None:
-    number = request.GET.get("attempt")
-    if number is None:
+    if "attempt" not in request.GET:
         return tried[0] if tried else None
-    if not number.isascii() or not number.isdigit() or len(number) > 9:
-        raise BadRequest(f"attempt: {number[:100]!r} is no number")
+    number = _requested_number(request, "attempt")
     for candidate in tried:
-        if candidate.attempt.number == int(number):
+        if candidate.attempt.number == number:
             return candidate
-    raise Http404(f"This run has no attempt {number}.")
+    raise Http404(f"This run has no attempt {request.GET['attempt']}.")
 
 
-def _requested_window(request: HttpRequest) -> int:
-    number = request.GET.get("window", "0")
+def _requested_number(request: HttpRequest, name: str) -> int:
+    number = request.GET.get(name, "0")
     if not number.isascii() or not number.isdigit() or len(number) > 9:
-        raise BadRequest(f"window: {number[:100]!r} is no number")
+        raise BadRequest(f"{name}: {number[:100]!r} is no number")
     return int(number)
 
 
@@ -153,9 +156,9 @@ def attempt_context(run: Run, attempt: Attempt, window: int = 0) -> dict[str, An
     """Everything that a page shows of one attempt; the numbers of its devices in one window, 0: in all. Http404."""
     measured = list(attempt.measurements.all())
     live = attempt.phase in (AttemptPhase.STARTING, AttemptPhase.RUNNING)
-    tracks = read_tracks(attempt)
+    tracks, windows = read_tracks(attempt), read_windows(attempt)
     try:
-        part = sampled_tracks.select_part(tracks, read_windows(attempt), window)
+        part = sampled_tracks.select_part(tracks, windows, window)
     except IndexError:
         raise Http404(f"This attempt has no window {window}.") from None
     return {
@@ -165,19 +168,17 @@ def attempt_context(run: Run, attempt: Attempt, window: int = 0) -> dict[str, An
         "numbers": _key_numbers(measured),
         "measurements": measured,
         "little": _littles_law(run, measured),
-        "devices": device_rows(part.tracks, attempt.facts.facts if attempt.facts else {}),
+        "devices": device_rows(part.tracks, attempt_facts(attempt)),
         "sampled": bool(tracks),
         "bundled": _has_disk_band(attempt, tracks),
         "shaded": _heat_metrics(attempt, tracks),
         "part": part,
-        "windows": [
-            window_of_tool for window_of_tool in read_windows(attempt) if window_of_tool.measured
-        ],
+        "windows": sampled_tracks.measured_windows(windows),
         # Late, for a page that runs asks for its other parts every few seconds.
         "caches": lambda: device_figures.available_charts(
             tracks if attempt.outcome else current_tracks(attempt)
         ),
-        **_device_work_context(attempt, measured, tracks),
+        **_device_work_context(attempt, measured, sampled_tracks.measured_parts(tracks, windows)),
         "latency": _latency_context(attempt, measured),
         "transitions": attempt.transitions.all(),
         "steps": attempt.layout.steps.all(),
@@ -220,7 +221,7 @@ def _has_disk_band(attempt: Attempt, tracks: Sequence[Track]) -> bool:
 
 def _heat_metrics(attempt: Attempt, tracks: Sequence[Track]) -> list[tuple[str, str]]:
     """Return (metric, title) of the disks' heat maps over time; [] for a single disk, which its line shows."""
-    own = {name for use in read_disk_uses(attempt) for name in use.members}
+    own = read_layout_disks(attempt)
     sampled = {(track.metric, track.device) for track in tracks if track.device in own}
     if len({device for _, device in sampled}) < 2:
         return []
@@ -261,10 +262,9 @@ def _meta_rows(attempt: Attempt) -> list[tuple[str, str]]:
 
 
 def _device_work_context(
-    attempt: Attempt, measured: list[Measurement], tracks: Sequence[Track]
+    attempt: Attempt, measured: list[Measurement], parts: Sequence[Part]
 ) -> dict[str, Any]:
     layers, only = read_layers(attempt), stored_runs.tool_access(attempt).only_direction
-    parts = sampled_tracks.measured_parts(tracks, read_windows(attempt))
     figures = {row.name: row.value for row in measured if not row.labels and row.value is not None}
     return {
         "work": device_work.disk_work(layers, parts, figures, only),

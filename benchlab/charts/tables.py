@@ -6,10 +6,10 @@ Raw outputs are sent from here, too, byte for byte.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
@@ -63,92 +63,63 @@ class CurvePoint:
     runs: tuple[int, ...]
 
 
-def latency_columns(groups: Sequence[Group], operation: str = "") -> tuple[str, ...]:
+# of reads and writes together
+BOTH_DIRECTIONS = Choice()
+
+
+def latency_columns(groups: Sequence[Group]) -> tuple[str, ...]:
     """Return every measured latency, total first: "lat.mean", "clat.p99"."""
-    choice = Choice(operation=operation)
-    values = [sample.values for group in groups for sample in group.samples]
-    metrics = {
-        name.removeprefix("read.").removeprefix("write.")
-        for group in groups
-        for name in group.units
-    }
-    every = [
+    samples = [sample for group in groups for sample in group.samples]
+    measured = {name for group in groups for name in group.units}
+    metrics = {name.removeprefix("read.").removeprefix("write.") for name in measured}
+    every = (
         f"{kind}.{statistic}"
         for kind in metric_naming.LATENCY_KINDS
         for statistic in metric_naming.STATISTICS
-    ]
-    names = [name for name in every if name in metrics]
-    return tuple(
-        n
-        for n in names
-        if any(choice.read_value(n, run_values) is not None for run_values in values)
     )
+    return tuple(name for name in every if name in metrics and _values(samples, name))
 
 
-def curve_points(groups: Sequence[Group], operation: str = "") -> list[CurvePoint]:
+def _values(samples: Iterable[Sample], base: str) -> list[float]:
+    values = (BOTH_DIRECTIONS.read_value(base, sample.values) for sample in samples)
+    return [value for value in values if value is not None]
+
+
+def _spread_if_any(values: Sequence[float]) -> Spread | None:
+    return spread(values) if values else None
+
+
+def curve_points(groups: Sequence[Group]) -> list[CurvePoint]:
     """Rows in the order of the chart's legend, depths rising; a latency for each of `latency_columns`."""
-    columns = latency_columns(groups, operation)
-    return [
-        point
-        for group, label in zip(groups, line_labels(groups), strict=True)
-        for point in _group_points(group, label, operation, columns)
-    ]
-
-
-def _group_points(
-    group: Group, label: str, operation: str, columns: Sequence[str]
-) -> list[CurvePoint]:
-    choice = Choice(operation=operation)
-    knee = curve_answer(group, operation).knee
-    differ = ratios_by_depth(group, choice.metric_name(judged_rate(group)))
-    depths = sorted({sample.outstanding or 0 for sample in group.samples})
-    return [
-        _curve_point(
-            label,
-            depth or None,
-            [sample for sample in group.samples if (sample.outstanding or 0) == depth],
-            choice,
-            columns,
-            knee is not None and knee.drawn and knee.at == depth,
-            differ.get(depth),
-        )
-        for depth in depths
-    ]
-
-
-def _curve_point(
-    label: str,
-    depth: int | None,
-    samples: list[Sample],
-    choice: Choice,
-    columns: Sequence[str],
-    knee: bool,
-    differ: float | None,
-) -> CurvePoint:
-    def base_spread(base: str) -> Spread | None:
-        values = [
-            v for sample in samples if (v := choice.read_value(base, sample.values)) is not None
-        ]
-        return spread(values) if values else None
-
-    both = [
-        (sample.values["iops"], sample.values["lat.mean"])
-        for sample in samples
-        if {"iops", "lat.mean"} <= sample.values.keys()
-    ]
-    return CurvePoint(
-        label=label,
-        outstanding=depth,
-        repeats=len(samples),
-        iops=base_spread("iops"),
-        bandwidth=base_spread("bandwidth"),
-        latencies=tuple(map(base_spread, columns)),
-        little=little(depth, both) if depth and both and not choice.operation else None,
-        knee=knee,
-        unlike_conditions=are_unlike(samples),
-        repeat_ratio=differ,
-        runs=tuple(sample.run for sample in samples),
-    )
+    columns = latency_columns(groups)
+    points = []
+    for group, label in zip(groups, line_labels(groups), strict=True):
+        knee = curve_answer(group).knee
+        ratios = ratios_by_depth(group, judged_rate(group))
+        by_depth: dict[int, list[Sample]] = defaultdict(list)
+        for sample in group.samples:
+            by_depth[sample.outstanding or 0].append(sample)
+        for depth, samples in sorted(by_depth.items()):
+            rates = [
+                (sample.values["iops"], sample.values["lat.mean"])
+                for sample in samples
+                if {"iops", "lat.mean"} <= sample.values.keys()
+            ]
+            point = CurvePoint(
+                label=label,
+                outstanding=depth or None,
+                repeats=len(samples),
+                iops=_spread_if_any(_values(samples, "iops")),
+                bandwidth=_spread_if_any(_values(samples, "bandwidth")),
+                latencies=tuple(_spread_if_any(_values(samples, name)) for name in columns),
+                little=little(depth, rates) if depth and rates else None,
+                knee=knee is not None and knee.drawn and knee.at == depth,
+                unlike_conditions=are_unlike(samples),
+                repeat_ratio=ratios.get(depth),
+                runs=tuple(sample.run for sample in samples),
+            )
+            points.append(point)
+    return points
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,16 +147,14 @@ def metric_rows(groups: Sequence[Group], first: str = "") -> list[MetricRow]:
             name,
             metric_naming.metric_word(name),
             shown_unit(name, units[name]),
-            tuple(_sample_spread(group.samples, name) for group in groups),
+            tuple(
+                _spread_if_any([s.values[name] for s in group.samples if name in s.values])
+                for group in groups
+            ),
             tuple(ratios_by_line(groups, name)),
         )
         for name in dict.fromkeys([*chosen, *units])
     ]
-
-
-def _sample_spread(samples: Sequence[Sample], name: str) -> Spread | None:
-    values = [sample.values[name] for sample in samples if name in sample.values]
-    return spread(values) if values else None
 
 
 RUN_HEAD = (
@@ -226,17 +195,12 @@ def _run_row(group: Group, sample: Sample, names: Sequence[str]) -> list[object]
     return [*where, *which, *(sample.values.get(name) for name in names)]
 
 
-def _as_floats(numbers: Numbers) -> list[float]:
-    floats: list[float] = np.asarray(numbers, dtype=float).tolist()
-    return floats
-
-
 def series_csv_lines(tracks: Iterable[Track]) -> Iterator[str]:
     """Line by line, in long form: one row per device, metric and sample; unknown values are empty."""
     rows = (
         (track.device, track.metric, track.unit, at, None if value != value else value)
         for track in tracks
-        for at, value in zip(*map(_as_floats, (track.times, track.values)), strict=True)
+        for at, value in zip(map(float, track.times), track.array.tolist(), strict=True)
     )
     return csv_lines(("device", "metric", "unit", "seconds", "value"), rows)
 
