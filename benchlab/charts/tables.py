@@ -19,7 +19,6 @@ from rest_framework.exceptions import Throttled
 
 from benchlab.analysis.curves import Little, Spread, little, spread
 from benchlab.analysis.formats import shown_unit
-from benchlab.analysis.series import Numbers
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import latency_distributions, metric_naming, request_params
 from benchlab.charts.line_analysis import (
