@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import CharField, Exists, Max, OuterRef, QuerySet, Value
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -21,9 +20,9 @@ from benchlab.runs.models import Layout
 from benchlab.runs.states import LayoutPhase
 from benchlab.sharing import discussion
 from benchlab.sharing.models import Comment, Event, Kind
+from benchlab.team.services import Person
 from benchlab.web.lists import MAX_ROWS, BoundedPaginator
 
-Person = AbstractBaseUser | AnonymousUser
 # Actions of pages and of the API (benchlab/audit/middleware.py) -> the words before their subject.
 PHRASES: Mapping[str, str] = {
     "campaign-start": "started",

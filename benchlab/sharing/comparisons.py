@@ -9,7 +9,7 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
@@ -23,11 +23,9 @@ from benchlab.charts.explore import factors as explore
 from benchlab.sharing.discussion import SPACES, may_delete
 from benchlab.sharing.models import MOST_QUERY, SavedView
 from benchlab.team.models import Team
-from benchlab.team.services import owning_team, requesting_user
+from benchlab.team.services import Person, owning_team, requesting_user
 from benchlab.web import lists
 from benchlab.web.texts import clean_text
-
-Person = AbstractBaseUser | AnonymousUser
 
 
 def canonical(query: str) -> str:

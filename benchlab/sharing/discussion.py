@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from django.apps import apps
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AbstractBaseUser, User
 from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -27,7 +27,7 @@ from benchlab.audit import request_notes
 from benchlab.sharing.models import COLOURS, Comment, Kind, Note, Star, Tag, Tagging
 from benchlab.team.models import Team, has_role
 from benchlab.team.roles import Role
-from benchlab.team.services import requesting_user
+from benchlab.team.services import Person, requesting_user
 from benchlab.web.filters import unknown_word_message
 from benchlab.web.texts import clean_text
 
@@ -135,7 +135,6 @@ def filter_by_tag(request: HttpRequest, kind: Kind, rows: QuerySet[M]) -> QueryS
     return rows.filter(pk__in=having.values("object_id"))
 
 
-Person = AbstractBaseUser | AnonymousUser
 MODELS = {
     Kind.HOST: "hosts.Host",
     Kind.TOPOLOGY: "topologies.Topology",
@@ -228,16 +227,6 @@ def delete_discussion(sender: Any, instance: Model, **rest: Any) -> None:
         model.objects.filter(kind=row_kind(instance), object_id=instance.pk).delete()
 
 
-@require_POST
-def comment_add(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
-    row = _owned_row(request, kind, pk)
-    try:
-        add_comment(row, requesting_user(request), request.POST.get("text", ""))
-    except ValidationError as error:
-        request_notes.mark_refused(request, error.messages[0])
-    return _redirect_back(kind, pk)
-
-
 @require_http_methods(["GET", "POST"])
 def comment_edit(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(Comment.objects.for_user(request.user), pk=pk)
@@ -268,34 +257,32 @@ def comment_delete(request: HttpRequest, pk: int) -> HttpResponse:
     return _redirect_back(row.kind, row.object_id)
 
 
-@require_POST
-def tag_add(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
-    row = _owned_row(request, kind, pk)
-    try:
-        tag_row(row, request.POST.get("name", ""))
-    except ValidationError as error:
-        request_notes.mark_refused(request, error.messages[0])
-    return _redirect_back(kind, pk)
+def _talk_form(change: Callable[[Any, User, QueryDict], object]) -> Callable[..., HttpResponse]:
+    """Build the view of a form that changes what is said of a row, and comes back to it."""
+
+    @require_POST
+    def respond(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
+        row = owned_row(request.user, kind, pk)
+        _record_subject(request, row)
+        try:
+            change(row, requesting_user(request), request.POST)
+        except ValidationError as error:
+            request_notes.mark_refused(request, error.messages[0])
+        return _redirect_back(kind, pk)
+
+    return respond
 
 
-@require_POST
-def tag_remove(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
-    row = _owned_row(request, kind, pk)
-    tag_name = request.POST.get("tag", "")
-    name = Tag.objects.for_user(request.user).filter(name=tag_name, team=row_team(row)).first()
-    if name is not None:
-        untag_row(row, name.pk)
-    return _redirect_back(kind, pk)
+def _remove_tag(row: Any, by: User, form: QueryDict) -> None:
+    mine = Tag.objects.for_user(by).filter(team=row_team(row))
+    if tag := mine.filter(name=form.get("tag", "")).first():
+        untag_row(row, tag.pk)
 
 
-@require_POST
-def note_save(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
-    row = _owned_row(request, kind, pk)
-    try:
-        write_note(row, requesting_user(request), request.POST.get("text", ""))
-    except ValidationError as error:
-        request_notes.mark_refused(request, error.messages[0])
-    return _redirect_back(kind, pk)
+comment_add = _talk_form(lambda row, by, form: add_comment(row, by, form.get("text", "")))
+tag_add = _talk_form(lambda row, by, form: tag_row(row, form.get("name", "")))
+tag_remove = _talk_form(_remove_tag)
+note_save = _talk_form(lambda row, by, form: write_note(row, by, form.get("text", "")))
 
 
 @require_POST
@@ -305,12 +292,6 @@ def star_set(request: HttpRequest, kind: str, pk: int) -> HttpResponse:
     _record_subject(request, row)
     set_star(row, requesting_user(request), request.POST.get("on") != "no")
     return redirect(row_url(kind, pk))
-
-
-def _owned_row(request: HttpRequest, kind: str, pk: int) -> Any:
-    row = owned_row(request.user, kind, pk)
-    _record_subject(request, row)
-    return row
 
 
 def _record_subject(request: HttpRequest, row: Any) -> None:
