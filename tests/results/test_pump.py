@@ -143,9 +143,7 @@ def test_one_person_leaves_places_to_others():
 
 def test_one_team_leaves_places_to_others():
     free = slots()
-    theirs = [
-        answers.ThreadedStream(endless, person, 3) for person in range(answers.MAX_PER_TEAM)
-    ]
+    theirs = [answers.ThreadedStream(endless, person, 3) for person in range(answers.MAX_PER_TEAM)]
     with pytest.raises(answers.Busy):
         answers.ThreadedStream(endless, answers.MAX_PER_TEAM, 3)
     other = answers.ThreadedStream(endless, 99, 4)
