@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Details(TypedDict, total=False):
-    """What a form and the check know of an option, beside its default and its help text."""
+    """Details of an option for forms and checks, beside its default and its help text."""
 
     unit: str
     minimum: float

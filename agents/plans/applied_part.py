@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is derived from a stack's plan: its JSON, the data it destroys, the part that was applied, its settings. Pure.
+"""Data derived from a stack's plan: its JSON, the data it destroys, the part that was applied, its settings. Pure.
 
 Only disks that a command of the plan has touched may be taken down.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a layout on its host: lost disks, faults of its layers, and what keeps it from being taken down.
+"""Faults of a layout on its host: lost disks, failed layers, and what keeps it from being taken down.
 
 Lost disks are those that a host has no more, or has under another name; what stands on them is taken down still. Faults
 of layers are those of one moment, and those in the samples of a run: each frame is a health check of its own, in the

@@ -122,7 +122,7 @@ def check_ownership(team: Team, *groups: Sequence[Any]) -> None:
 
 @dataclass(frozen=True)
 class Selection:
-    """What a campaign multiplies: rows of a team, the repeats of each point, and I/O schedulers to measure it with.
+    """Factors of a campaign: rows of a team, the repeats of each point, and I/O schedulers to measure it with.
 
     Costs and build times are computed once. Raises ValidationError naming what does not go together.
     """

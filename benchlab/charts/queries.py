@@ -154,7 +154,7 @@ class Group:
         return any(map(are_unlike, by_depth.values()))
 
     def values(self, name: str) -> list[float]:
-        """What its runs measured of a metric."""
+        """Values that its runs measured of a metric."""
         return [sample.values[name] for sample in self.samples if name in sample.values]
 
     def values_by_depth(self, name: str) -> dict[int, list[float]]:

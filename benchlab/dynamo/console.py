@@ -15,7 +15,7 @@ from agents.jobs import job
 from agents.jobs.spool import Spool
 from agents.ssh.shell import SshShell
 from agents.tools import dynamo
-from benchlab.dynamo import dynamo_player, programs
+from benchlab.dynamo import dynamo_player, program_check
 from benchlab.dynamo.models import Binary
 from benchlab.engine.jobs import SAMPLE_INTERVAL_S, Console, ConsoleSession
 from benchlab.hosts import ssh_access
@@ -131,4 +131,4 @@ CONSOLE = Dynamo()
 
 def check_program(host: Host, by: object, path: str) -> dict[str, Any]:
     """A host task (benchlab/hosts/host_tasks.py): what is seen of that program there. Raises AgentError."""
-    return asdict(programs.inspect_program(ssh_access.connect_to_host(host), path))
+    return asdict(program_check.inspect_program(ssh_access.connect_to_host(host), path))

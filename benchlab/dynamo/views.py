@@ -20,7 +20,7 @@ from benchlab.audit import request_notes
 from benchlab.audit.subjects import describe_row
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.charts.figure_views import attempt_title, figure_response
-from benchlab.dynamo import iometer_files, programs, reported_hosts, run_part
+from benchlab.dynamo import iometer_files, program_check, programs, reported_hosts, run_part
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host
@@ -75,7 +75,7 @@ def dynamo(request: HttpRequest) -> HttpResponse:
                 f"{program}, version {program.version}, is {'kept' if new else 'here already'}.",
             )
             return redirect("dynamo")
-        except programs.Refused as error:
+        except program_check.Refused as error:
             form.add_error("program", str(error))
     return _render_page(
         request, form if request.method == "POST" else ProgramForm(), CheckForm(request.user)
@@ -108,7 +108,7 @@ def _render_page(request: HttpRequest, upload: ProgramForm, check: CheckForm) ->
         "rows": listed.rows,
         "listed": listed,
         "host_task": task,
-        "looked": programs.report_from_json(result) if result else None,
+        "looked": program_check.report_from_json(result) if result else None,
         "listening": programs.listen_address(),
     }
     return render(request, "dynamo/dynamo.html", context)

@@ -36,7 +36,7 @@ OWN_RESULT = "a result of its own"
 
 
 class SetUpForm(forms.Form):
-    """What a person says of one result, or of all of them."""
+    """Details that a person enters for one result, or for all of them."""
 
     host = forms.ChoiceField(required=False)
     new_host = forms.CharField(required=False, max_length=MAX_NEW_NAME, label="or a new host")

@@ -18,7 +18,7 @@ from rest_framework.response import Response
 from agents.contracts import ParseError
 from agents.dynamo import icf
 from benchlab.campaigns.models import Workload
-from benchlab.dynamo import iometer_files, programs, reported_hosts
+from benchlab.dynamo import iometer_files, program_check, programs, reported_hosts
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.hosts import host_tasks
 from benchlab.hosts.models import Host, HostTask
@@ -83,7 +83,7 @@ class Programs(ReadOnlyViewSet[Binary]):
         {"multipart/form-data": UploadSerializer},
         responses={200: BinarySerializer, 201: BinarySerializer},
         field="program",
-        invalid=(programs.Refused,),
+        invalid=(program_check.Refused,),
     )
     def create(self, team: Team, program: UploadedFile[Any]) -> Response:
         """Upload one: 201; 200 where the team has it already."""
@@ -131,7 +131,7 @@ class Checks(TeamViewSet[Any]):
 
 
 def _check_response(row: HostTask) -> Response:
-    report = programs.report_from_json(row.result or {})
+    report = program_check.report_from_json(row.result or {})
     return Response(LookedSerializer(report).data)
 
 

@@ -11,7 +11,7 @@ from agents.contracts import AgentError
 from agents.dynamo import icf
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Workload
-from benchlab.dynamo import dynamo_player, programs
+from benchlab.dynamo import dynamo_player, program_check, programs
 from benchlab.dynamo.models import Binary, Reported
 from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts import ssh_access
@@ -219,7 +219,7 @@ def test_where_it_listens(api, settings, allow, said):
 
 def test_a_program_on_a_host_is_looked_at(api, team, monkeypatch, hosts_at_once):
     host = made.host(team, "lab")
-    found = programs.ProgramReport("/usr/bin/dynamo", 700_000, "0" * 64, "1.1.0", ())
+    found = program_check.ProgramReport("/usr/bin/dynamo", 700_000, "0" * 64, "1.1.0", ())
     monkeypatch.setattr(ssh_access, "connect_to_host", lambda host: host)
     monkeypatch.setattr(programs, "inspect_program", lambda shell, path: found)
     answer = api.post("/api/dynamo-checks/", {"host": host.pk})

@@ -14,7 +14,7 @@ from agents.dynamo import bundle, icf
 from agents.plaintext import of_file
 from agents.tools import dynamo as tool
 from benchlab.campaigns.models import Run, Workload
-from benchlab.dynamo import iometer_files, programs, run_part
+from benchlab.dynamo import iometer_files, program_check, run_part
 from benchlab.dynamo.models import Binary, ConsoleLines, Reported
 from benchlab.engine.checks import previews
 from benchlab.engine.new_runs import create_campaign
@@ -159,9 +159,9 @@ def test_the_histogram_has_every_io():
 
 
 def test_rc1_and_final_are_told_apart_by_their_libraries():
-    assert programs.identify_version(["1.1.0"], libaio=True, posix=True) == "1.1.0"
-    with pytest.raises(programs.Refused, match="rc1"):
-        programs.identify_version(["1.1.0"], libaio=False, posix=True)
+    assert program_check.identify_version(["1.1.0"], libaio=True, posix=True) == "1.1.0"
+    with pytest.raises(program_check.Refused, match="rc1"):
+        program_check.identify_version(["1.1.0"], libaio=False, posix=True)
 
 
 def test_a_campaign_on_what_dynamo_reports_shows_its_plan(web, owner, team):
