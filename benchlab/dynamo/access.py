@@ -26,8 +26,8 @@ from benchlab.engine.decisions import (
     Stop,
     TakeDown,
 )
+from benchlab.engine.jobs import StepRows
 from benchlab.engine.phases import end_attempts, grow
-from benchlab.engine.polls import StepRows
 from benchlab.hosts import discovery
 from benchlab.hosts.models import Host
 from benchlab.runs import conclusion, transitions

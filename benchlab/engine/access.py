@@ -41,8 +41,9 @@ from benchlab.engine.decisions import (
     TakeDown,
     Wait,
 )
+from benchlab.engine.jobs import StepRows
 from benchlab.engine.phases import end_attempts, grow, provision, run_attempts
-from benchlab.engine.polls import PollRequest, StepRows, polls
+from benchlab.engine.polls import PollRequest, polls
 from benchlab.hosts import ssh_access
 from benchlab.runs import conclusion, transitions
 from benchlab.runs.models import Attempt, Layout

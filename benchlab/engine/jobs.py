@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An attempt's job as it can be done on this host, where it lives there, and the console by which its tool is played.
+"""An attempt's job as it can be done on this host, its console, and the rows of a step that a decision is done to.
 
 Most tools are started and polled alone. The room of one that must be played has a module `console`.
 """
@@ -7,7 +7,7 @@ Most tools are started and polled alone. The room of one that must be played has
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from agents.jobs.spool import Spool
 from agents.plans.chain import specs
 from benchlab import app_modules
 from benchlab.engine.checks import planning
+from benchlab.engine.polls import PollAnswer
 from benchlab.hosts import discovery
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import Player
@@ -193,3 +194,27 @@ NO_CONSOLE = Console()
 
 def attempt_console(attempt: Attempt) -> Console:
     return all_consoles().get(attempt.run.tool, NO_CONSOLE)
+
+
+@dataclass(slots=True)
+class StepRows:
+    """Rows that a decision is done to."""
+
+    layout: Layout
+    attempt: Attempt | None
+    # of a poll of the attempt
+    answer: PollAnswer | None = None
+    # content of the answer
+    polled: job.Polled | None = None
+    # of the samples that are here, where that is known
+    offset: int | None = None
+
+    @property
+    def layout_and_attempt(self) -> tuple[Layout, Attempt]:
+        assert self.attempt is not None, "what is started or polled is an attempt"
+        return self.layout, self.attempt
+
+
+def layout_team(layout_id: int) -> int | None:
+    """The team whose host a layout is for. Raises Layout.DoesNotExist."""
+    return Layout.objects.order_by().values_list("host__team", flat=True).get(pk=layout_id)

@@ -19,8 +19,9 @@ from agents.contracts import AgentError
 from benchlab.engine import jobs
 from benchlab.engine.checks import condition, planning
 from benchlab.engine.decisions import CurrentAttempt, LayoutState, ManualStep
+from benchlab.engine.jobs import StepRows
 from benchlab.engine.phases import run_attempts
-from benchlab.engine.polls import StepRows, polls
+from benchlab.engine.polls import polls
 from benchlab.hosts import package_installs
 from benchlab.runs.models import Attempt, Layout
 from benchlab.runs.states import HOLDING, LAYOUT_IS_LOST, AttemptPhase, LayoutPhase, Player

@@ -3,7 +3,6 @@
 
 A poll needs no database. Its end puts the answer down here and has the layout stepped, which takes the answer up. What
 is lost with a process, the sweeper has asked anew. Where nobody serves (in a test, in a shell) it is asked in place.
-`StepRows` brings it, with the rows of a step, to the decision.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from agents.jobs import job
 from agents.jobs.spool import Spool
 from agents.ssh.shell import SshShell
 from benchlab.engine.commands import STEP
-from benchlab.runs.models import Attempt, Layout
 from benchlab.workers import messages
 from benchlab.workers.fair_queue import Priority, WorkItem, host_queue
 from benchlab.workers.lru_cache import LruCache
@@ -186,27 +184,3 @@ class Polls:
 
 
 polls = Polls()
-
-
-@dataclass(slots=True)
-class StepRows:
-    """Rows that a decision is done to."""
-
-    layout: Layout
-    attempt: Attempt | None
-    # of a poll of the attempt
-    answer: PollAnswer | None = None
-    # content of the answer
-    polled: job.Polled | None = None
-    # of the samples that are here, where that is known
-    offset: int | None = None
-
-    @property
-    def layout_and_attempt(self) -> tuple[Layout, Attempt]:
-        assert self.attempt is not None, "what is started or polled is an attempt"
-        return self.layout, self.attempt
-
-
-def layout_team(layout_id: int) -> int | None:
-    """The team whose host a layout is for. Raises Layout.DoesNotExist."""
-    return Layout.objects.order_by().values_list("host__team", flat=True).get(pk=layout_id)

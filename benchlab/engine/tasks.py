@@ -29,7 +29,8 @@ from benchlab.engine.checks import condition, previews
 from benchlab.engine.commands import wake_layouts
 from benchlab.engine.decide import failed
 from benchlab.engine.decisions import Decision, Nothing, Wait
-from benchlab.engine.polls import StepRows, layout_team, polls
+from benchlab.engine.jobs import StepRows, layout_team
+from benchlab.engine.polls import polls
 from benchlab.engine.sweeper import Sweeper
 from benchlab.hosts import ssh_access
 from benchlab.runs import transitions

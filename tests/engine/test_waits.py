@@ -17,7 +17,7 @@ from agents.contracts import AgentError, Ran, Reason, Secret
 from agents.jobs import job
 from agents.jobs.spool import Spool
 from agents.ssh.shell import Address, SshShell
-from benchlab.engine import polls, tasks
+from benchlab.engine import jobs, polls, tasks
 from benchlab.engine.polls import PollAnswer, PollRequest, Polls
 from benchlab.runs.models import Attempt
 from benchlab.workers.lease import lease
@@ -156,7 +156,7 @@ def serving(monkeypatch) -> Iterator[list[str]]:
         finally:
             connections.close_all()
 
-    polls.polls.serve_steps(step, polls.layout_team)
+    polls.polls.serve_steps(step, jobs.layout_team)
     yield names
     polls.polls.stop_serving()
 

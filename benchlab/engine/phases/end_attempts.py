@@ -14,7 +14,7 @@ from agents.jobs import job
 from benchlab.engine import jobs
 from benchlab.engine.checks import condition, planning
 from benchlab.engine.decisions import Stop
-from benchlab.engine.polls import StepRows
+from benchlab.engine.jobs import StepRows
 from benchlab.hosts import ssh_access
 from benchlab.runs import artifacts, attempt_meta, conclusion, transitions
 from benchlab.runs.models import Attempt, Layout
