@@ -234,7 +234,7 @@ def _live_address(request: HttpRequest, context: Mapping[str, Any]) -> str:
 
 
 def _shown_keys(keys: Iterable[object], over: bool) -> str:
-    """What a live page shows, as its address has it. The end is a change too."""
+    """Return what a live page shows, as its address has it. The end is a change too."""
     return ",".join([*map(str, keys), *["over"] * over])
 
 

@@ -252,7 +252,7 @@ class CampaignWork:
     measurings: list[tuple[Attempt, str]] = field(default_factory=list)
 
     def limited(self, most: int) -> dict[str, object]:
-        """So many lines of it; `more`: those left out."""
+        """Return so many lines of it; `more`: those left out."""
         measurings = self.measurings[: max(0, most - len(self.buildings))]
         limited = CampaignWork(self.buildings[:most], measurings)
         return {"work": limited, "more": self._line_count - limited._line_count}
@@ -321,7 +321,7 @@ class Degraded:
 
 
 def work_context(campaign: Campaign, progress_now: Progress) -> dict[str, object]:
-    """What a page shows of layouts and attempts beyond a line in the log, in two queries at most."""
+    """Return what a page shows of layouts and attempts beyond a line in the log, in two queries at most."""
     layouts = _layouts_in_detail(campaign) if progress_now.busy else []
     attempts = _flawed_attempts(campaign) if progress_now.flawed else []
     return {
