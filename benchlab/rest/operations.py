@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.core.exceptions import ValidationError as ModelError
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -172,7 +173,9 @@ def _checked_values(view: TeamViewSet[Any], body: Body | None, row: Any) -> dict
 
 def _row_response(view: TeamViewSet[Any], row: Any, status: int) -> Response:
     if status == 200:
-        row.refresh_from_db()
+        # A finding may be made anew meanwhile: then the answer is the row as it was changed.
+        with suppress(ObjectDoesNotExist):
+            row.refresh_from_db()
     return Response(view.get_serializer(row).data, status=status)
 
 
