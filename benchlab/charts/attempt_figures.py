@@ -324,8 +324,8 @@ def build_strips(
         if track.metric in (*BANDWIDTHS, UTILISATION) and len(track.times):
             moved.setdefault(track.device, {})[track.metric] = track
     disks = {name for name in moved if devices.get(name, {}).get("type", "disk") == "disk"}
-    shown = disks if own is None else moved.keys() & own
-    names = sorted(shown, key=lambda name: (len(name), name))
+    shown_disks = disks if own is None else moved.keys() & own
+    names = sorted(shown_disks, key=lambda name: (len(name), name))
     end = max((track.times[-1] for name in names for track in moved[name].values()), default=0.0)
     lines = {name: _recent_rates(moved[name], end) for name in names[:MAX_STRIPS]}
     top = max((float(np.nanmax(y)) for _, y in lines.values() if (y == y).any()), default=0.0)

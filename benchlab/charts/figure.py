@@ -35,6 +35,8 @@ SI_TICKS = "~s"
 # Names at the ends of lines: of at most so many lines; shares of the axis that names keep apart, and that one may
 # stand above its end.
 MAX_NAMED_LINES, NAME_GAP, MAX_NAME_SHIFT = 6, 0.06, 0.15
+# the axis's length to that of its data
+LOG_AXIS_REACH = 1.3
 MAX_NAME_LETTERS = 28
 # How the `name` of such an annotation begins, before its line's legendgroup: charts.js leaves it out of a narrow chart,
 # and hides it with its line.
@@ -194,15 +196,16 @@ def end_names(
     Else the legend alone names them. To the right there is room: Plotly fits an axis to its annotations, too.
     """
     notes = notes or {}
-    named = len(lines) > 1
-    lines = [line for line in lines if named or notes.get(line["legendgroup"])]
+    has_names = len(lines) > 1
+    lines = [line for line in lines if has_names or notes.get(line["legendgroup"])]
     if not 0 < len(lines) <= MAX_NAMED_LINES:
         return []
     x, y = (
         [[log10(n) if log and n > 0 else n for n in line[axis]] for line in lines]
         for axis, log in zip("xy", logs, strict=True)
     )
-    reach = max(map(max, y)) - (min(map(min, y)) if logs[1] else 0.0)
+    # A logarithmic axis reaches from one labelled value to another, a linear one from 0.
+    reach = LOG_AXIS_REACH * (max(map(max, y)) - min(map(min, y))) if logs[1] else max(map(max, y))
     places: dict[int, float] = {}
     lowest = -inf
     for at in sorted(range(len(lines)), key=lambda at: y[at][-1]):
@@ -213,7 +216,9 @@ def end_names(
     return [
         {
             "name": f"{END_PREFIX}{line['legendgroup']}",
-            "text": _end_text(line["name"] if named else "", notes.get(line["legendgroup"], "")),
+            "text": _end_text(
+                line["name"] if has_names else "", notes.get(line["legendgroup"], "")
+            ),
             "x": x[at][-1],
             "y": places[at],
             "xref": axes["xaxis"],

@@ -65,8 +65,8 @@ def compare_figure(request: HttpRequest) -> HttpResponse:
 def build_lines_figure(title: str, groups: list[Group], choice: Choice) -> Figure:
     """Curves as soon as one line has a sweep; the page draws lines without one in a chart of their own."""
     measured = {name for group in groups for name in group.units}
-    known = choice.metric in METRICS or metric_naming.family_members(choice.metric, measured)
-    if groups and not known:
+    is_known = choice.metric in METRICS or metric_naming.family_members(choice.metric, measured)
+    if groups and not is_known:
         raise BadRequest(f"metric: {choice.metric!r} is none of {', '.join(sorted(measured))}")
     swept = any(group.swept for group in groups) and "*" not in choice.metric
     if choice.against == "cdf":

@@ -283,11 +283,13 @@ def _with_stage_names(groups: list[Group]) -> list[Group]:
     beside: dict[tuple[int, int, int], set[str]] = defaultdict(set)
     for line in groups:
         beside[line.campaign, line.topology, line.host].add(line.stage)
-    named = []
+    groups_with_names = []
     for line in groups:
         others = beside[line.campaign, line.topology, line.host]
-        named.append(replace(line, stage_name=moments.describe_moment(line.stage, others)))
-    return named
+        groups_with_names.append(
+            replace(line, stage_name=moments.describe_moment(line.stage, others))
+        )
+    return groups_with_names
 
 
 def assign_style_places(

@@ -105,7 +105,7 @@ def build_sparkline(sets: Sequence[SetUp], name: str, unit: str) -> SparkChart |
 def _line_chart(sets: Sequence[SetUp], depths: Sequence[int], name: str, unit: str) -> SparkChart:
     values = _axis_values(max(value for set_up in sets for value in set_up.medians.values()))
     first, last = math.log2(depths[0]), math.log2(depths[-1])
-    title, shown = metric_naming.metric_title(name), shown_unit(name, unit)
+    title, display_unit = metric_naming.metric_title(name), shown_unit(name, unit)
 
     def x(depth: int) -> float:
         return PLOT_LEFT + (math.log2(depth) - first) / (last - first) * (PLOT_RIGHT - PLOT_LEFT)
@@ -118,7 +118,9 @@ def _line_chart(sets: Sequence[SetUp], depths: Sequence[int], name: str, unit: s
     for set_up in sets:
         medians = sorted((depth, value) for depth, value in set_up.medians.items() if depth)
         knee_text = f", knee at {set_up.knee}" if set_up.knee else ""
-        medians_text = ", ".join(f"{si(value, shown)} at {depth}" for depth, value in medians)
+        medians_text = ", ".join(
+            f"{si(value, display_unit)} at {depth}" for depth, value in medians
+        )
         texts.append(f"{set_up.label}: {medians_text}{knee_text}")
         points = {depth: f"{x(depth):.1f} {y(value):.1f}" for depth, value in medians}
         key = legend_key(set_up.style)
@@ -138,7 +140,7 @@ def _line_chart(sets: Sequence[SetUp], depths: Sequence[int], name: str, unit: s
         f"{title} over outstanding I/Os. {'; '.join(texts)}.",
         lines=tuple(lines),
         x_ticks=tuple(Tick(f"{x(depth):.1f}", str(depth)) for depth in _spaced_depths(depths, x)),
-        y_ticks=tuple(Tick(f"{y(value):.1f}", short_si(value, shown)) for value in values),
+        y_ticks=tuple(Tick(f"{y(value):.1f}", short_si(value, display_unit)) for value in values),
     )
 
 

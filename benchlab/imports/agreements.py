@@ -276,8 +276,8 @@ def _choice_disk_errors(
         if choice.take and choice.disks and choice.beside is None and choice.key in results_by_key
     }
     names = {choice.new_topology.strip() for choice in choices.values()} - {""}
-    named = Topology.objects.filter(team=draft.team, name__in=names) if names else ()
-    by_name = {row.name: row for row in named}
+    existing = Topology.objects.filter(team=draft.team, name__in=names) if names else ()
+    by_name = {row.name: row for row in existing}
     results = []
     for index, choice in choices.items():
         name = choice.new_topology.strip()

@@ -295,12 +295,12 @@ def _build_results(
     pieces: dict[Key, TextExcerpt] = {}
     beside: dict[Key, list[TextExcerpt]] = defaultdict(list)
     for choice in choices:
-        offered = results_by_key[choice.key]
+        offer = results_by_key[choice.key]
         pieces[choice.key] = TextExcerpt(
-            offered.parsed,
-            offered.file.name,
-            partial(texts.result_text, offered.file, offered.parsed),
-            reader_name=agreements.reader_file_name(offered, choice, results_by_key),
+            offer.parsed,
+            offer.file.name,
+            partial(texts.result_text, offer.file, offer.parsed),
+            reader_name=agreements.reader_file_name(offer, choice, results_by_key),
         )
         if choice.beside is not None:
             beside[choice.beside].append(pieces[choice.key])
@@ -310,15 +310,15 @@ def _build_results(
     for choice in choices:
         if choice.beside is not None:
             continue
-        offered = results_by_key[choice.key]
+        offer = results_by_key[choice.key]
         disks, rated = agreements.names_and_ratings(choice.disks)
         result = Result(
             pieces[choice.key],
             choice.host or host_of_name(choice.new_host.strip()),
             choice.topology or topology_of_name(choice.new_topology.strip()),
-            choice.workload.strip() or offered.workload_name,
-            offered.parsed.point,
-            offered.parsed.outstanding or choice.outstanding,
+            choice.workload.strip() or offer.workload_name,
+            offer.parsed.point,
+            offer.parsed.outstanding or choice.outstanding,
             tuple(beside[choice.key]),
             disks,
             rated,

@@ -50,12 +50,12 @@ class SetUpForm(forms.Form):
     def set_choices(self, rows: SelectableRows, empty: str, *, needs_log_unit: bool) -> None:
         """Offer the rows, with a word for none of them."""
         none = ("", f"– {empty} –")
-        offered: dict[str, Iterable[tuple[str, object]]] = {
+        choices_by_name: dict[str, Iterable[tuple[str, object]]] = {
             "host": rows.hosts.items(),
             "topology": rows.topologies.items(),
             "log_unit": LOG_UNITS.items(),
         }
-        for name, choices in offered.items():
+        for name, choices in choices_by_name.items():
             _choice_field(self, name).choices = [none, *((key, str(row)) for key, row in choices)]
         if not needs_log_unit:
             del self.fields["log_unit"]

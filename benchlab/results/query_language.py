@@ -221,8 +221,8 @@ def _parse_limit(text: str) -> int:
 
 
 def _default_columns(shape: TableShape, wide: bool) -> tuple[Column, ...]:
-    shown = (column for column in shape.columns.values() if column.by_default)
-    return tuple(column for column in shown if not (wide and column.per_row))
+    columns = (column for column in shape.columns.values() if column.by_default)
+    return tuple(column for column in columns if not (wide and column.per_row))
 
 
 def _parse_fields(shape: TableShape, text: str, wide: bool) -> tuple[Column, ...]:

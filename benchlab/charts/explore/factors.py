@@ -163,8 +163,8 @@ def offered_factors(groups: Sequence[Group]) -> dict[str, str]:
         for name in names
         if len({_option_level(name, values).key for values in options}) > 1
     )
-    offered = dict.fromkeys([*FACTOR_WORDS, *swept_options(groups), *varied])
-    return {name: factor_word(name) for name in offered}
+    words = dict.fromkeys([*FACTOR_WORDS, *swept_options(groups), *varied])
+    return {name: factor_word(name) for name in words}
 
 
 OPERATOR_SIGNS = {

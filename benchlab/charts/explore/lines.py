@@ -247,9 +247,10 @@ def _median_point(at: Key, samples: Sequence[tuple[int, Values]]) -> Point:
 def _with_labels(unlabelled: list[Line], names: Sequence[str]) -> list[Line]:
     """Label the lines by their differences, like the lines of other charts."""
     differing = [name for name in names if len({line.levels[name].key for line in unlabelled}) > 1]
-    shown = differing or [name for name in names if name == "topology"] or names[:1]
+    label_names = differing or [name for name in names if name == "topology"] or names[:1]
     labels = (
-        " · ".join(_level_text(name, line.levels[name]) for name in shown) for line in unlabelled
+        " · ".join(_level_text(name, line.levels[name]) for name in label_names)
+        for line in unlabelled
     )
     return [
         replace(line, label=label or "all runs")

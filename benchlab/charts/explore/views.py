@@ -280,8 +280,8 @@ def build_legend(scene: Exploration, query: QueryDict) -> Legend:
     elif any(column.word == word for column in columns):
         # what is not known last
         numbers = {line: cell[word][1] for line, cell in cells.items()}
-        known = {line: -n if down else n for line, n in numbers.items() if n is not None}
-        ordered.sort(key=lambda line: (line.id not in known, known.get(line.id, 0.0)))
+        values = {line: -n if down else n for line, n in numbers.items() if n is not None}
+        ordered.sort(key=lambda line: (line.id not in values, values.get(line.id, 0.0)))
     rows = [
         _legend_row(scene, query, line, tuple(text for text, _ in cells[line.id].values()))
         for line in ordered

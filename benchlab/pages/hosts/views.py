@@ -271,14 +271,14 @@ def host_key(request: HttpRequest, pk: int) -> HttpResponse:
             f"The key of {host.name} is pinned. Once it was read: say which disks are spare.",
         )
         return _request_task(request, host, "read_facts", "host-detail")
-    pinned, offered = ssh_access.fingerprints(host)
+    pinned, offered_key = ssh_access.fingerprints(host)
     context = {
         "host": host,
         "host_task": host_tasks.host_task_view(host, request.GET.get("task"), "offer_key"),
         "form": form,
         "pinned": pinned,
-        "offered": offered,
-        "kind": host.offered_key.split()[0] if offered else "",
+        "offered": offered_key,
+        "kind": host.offered_key.split()[0] if offered_key else "",
         "changed": ssh_access.key_changed(host),
         "advice": advice(host.trouble) if host.trouble else None,
     }
