@@ -264,7 +264,7 @@ class Link(Transport):
         return connect_back((LOOPBACK, info.port), lambda: ended() or self._stopper.stopped)
 
 
-def connect_back(address: tuple[str, int], given_up: Callable[[], bool]) -> socket.socket:
+def connect_back(address: "tuple[str, int]", given_up: Callable[[], bool]) -> socket.socket:
     """Connect to dynamo. It listens only a moment after it has read our answer, so the first tries may be refused."""
     until = clock() + CONNECTING
     while True:

@@ -54,6 +54,7 @@ PACKAGES = (
     "bonnie++",
     "sysbench",
     "sudo",
+    "shellcheck",
 )
 # pytest's exit code for an empty selection
 NO_TESTS = 5

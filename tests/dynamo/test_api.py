@@ -221,7 +221,7 @@ def test_a_program_on_a_host_is_looked_at(api, team, monkeypatch, hosts_at_once)
     host = made.host(team, "lab")
     found = program_check.ProgramReport("/usr/bin/dynamo", 700_000, "0" * 64, "1.1.0", ())
     monkeypatch.setattr(ssh_access, "connect_to_host", lambda host: host)
-    monkeypatch.setattr(programs, "inspect_program", lambda shell, path: found)
+    monkeypatch.setattr(program_check, "inspect_program", lambda shell, path: found)
     answer = api.post("/api/dynamo-checks/", {"host": host.pk})
     assert answer.status_code == 200, answer.content
     assert (answer.json()["version"], answer.json()["troubles"]) == ("1.1.0", [])
