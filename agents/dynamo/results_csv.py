@@ -36,7 +36,7 @@ class TimedTest:
 
 @dataclass(frozen=True)
 class Row:
-    """A line: its non-empty cells by the names in csv_columns.NAMES and BINS."""
+    """A line: its non-empty cells by the names in NAMES and BINS."""
 
     # from 1
     line: int

@@ -101,11 +101,6 @@ def _partitions(
     return tuple(cut), tuple(signed)
 
 
-def erase_use(target: Target, use: str, facts: HostFacts, main: bool = False) -> list[Step]:
-    """All disks and pieces of a use, like `members`."""
-    return erase_all(target, member_nodes(target, use, main), facts)
-
-
 def _disk_ends(nodes: Iterable[Part]) -> list[Place]:
     """The first and the last MiB, where partition tables, GPT, md 0.90 and 1.0 and ZFS write.
 

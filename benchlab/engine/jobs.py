@@ -35,7 +35,7 @@ FOREIGN_LAYERS = {"directory", "manual", "reported"}
 def build_job(attempt: Attempt, layout: Layout, trusted: TrustOptions | None = None) -> Job:
     """The job of an attempt on its layout. Raises AgentError (OptionsError) when the options cannot be.
 
-    `trusted` checks the programs that root is to run, as agents.safety.guard.trusted does: for a job that starts.
+    `trusted` checks the programs that root is to run, as agents.safety.root_only.trusted does: for a job that starts.
     """
     kind = attempt.run.tool
     tool, root = registry.tool(kind), _runs_as_root(layout)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agents.contracts import AgentError, Reason
-from agents.safety.guard import resolved
+from agents.safety.root_only import resolved
 from tests.agents.conftest import SHELLS, shell_as
 from tests.agents.local_shell import LocalShell
 from tests.programs import roots_directory

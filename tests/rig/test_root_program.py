@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.contracts import AgentError
-from agents.safety.guard import resolved
+from agents.safety.root_only import resolved
 from agents.ssh.lasting_shell import lasting
 from tests.rig.bench import shell_on
 

@@ -27,7 +27,7 @@ from agents.drivers import registry
 from agents.facts import reading
 from agents.facts.model import HostFacts
 from agents.plans import stack
-from agents.safety import guard
+from agents.safety import root_only
 from agents.safety.guard import job_refusals
 from benchlab.engine import jobs
 from benchlab.engine.checks import planning
@@ -145,7 +145,7 @@ def _refusal(
     try:
         built = options.build_options(tool.Options, attempt.run.options)
         if facts.sudo and not jobs.runs_as_login_user(attempt.layout):
-            built = guard.trusted(shell, attempt.run.tool, built)
+            built = root_only.trusted(shell, attempt.run.tool, built)
         trial = tool.build_precheck(built, target)
     except AgentError as error:
         if error.reason in RETRYABLE:

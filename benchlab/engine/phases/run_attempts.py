@@ -25,7 +25,7 @@ from agents.facts.sysfs import Queues
 from agents.jobs import job
 from agents.plans import applied_part as plan_settings
 from agents.plans import before_runs, stack
-from agents.safety import guard
+from agents.safety import root_only
 from agents.ssh.lasting_shell import lasting
 from benchlab.engine import jobs
 from benchlab.engine.checks import condition, planning, preflight
@@ -56,7 +56,7 @@ def start_attempt(layout: Layout, attempt: Attempt) -> None:
     try:
         with lasting(shell) as quick:
             # Before each run: a program that was sound for the last one may be another by now.
-            work = jobs.build_job(attempt, layout, partial(guard.trusted, quick))
+            work = jobs.build_job(attempt, layout, partial(root_only.trusted, quick))
             state = check_verified(layout, attempt, quick)
             facts, awaited = preflight.check_before_start(layout, attempt, work, quick, state)
             queues = set_scheduler(layout, attempt, quick, state.gone)
