@@ -9,16 +9,18 @@ by the age of the disks and by the luck of a build, and more repeats only make o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
+from enum import StrEnum, unique
 from math import sqrt
-from statistics import median
 
-ENOUGH_PAIRS = 5
-# safety factor, as a standard deviation of five pairs is itself uncertain
-SAFETY = 1.5
+# Pairs of rebuilt equals from which a lab's luck of a build is learned, and the least that may be learned (of ln): it
+# also stands for drift within a campaign.
+ENOUGH_PAIRS, LEAST_TAU = 10, 0.01
+# What is learned counts beside two pairs that differ by the constant.
+PRIOR_PAIRS = 2
 
 
+@unique
 class Order(StrEnum):
     # both set-ups in every block
     INTERLEAVED = "interleaved"
@@ -29,14 +31,8 @@ class Order(StrEnum):
     UNTOLD = "untold"
 
 
-TAU = {Order.INTERLEAVED: 0.0, Order.ONE_AFTER_OTHER: 0.05, Order.UNTOLD: 0.05}
-# Built in turns: (most repeats, tau). More repeats make one surer of what is luck. With 2 % of luck per build these
-# keep false verdicts below 5 % of curves and sweeps.
-IN_TURNS = ((3, 0.02), (5, 0.0225))
-IN_TURNS_MORE = 0.025
-# Least tau that a lab's own spread may give. It also stands for drift within a campaign, which the medians of equal
-# builds do not show.
-FLOOR = {Order.ABBA: 0.015, Order.ONE_AFTER_OTHER: 0.05, Order.UNTOLD: 0.05}
+# Standard deviation of ln(second / first) by the luck of builds, in two visits each if built in turns.
+TAU = {Order.INTERLEAVED: 0.0, Order.ABBA: 0.025, Order.ONE_AFTER_OTHER: 0.05, Order.UNTOLD: 0.05}
 WORDS = {
     Order.INTERLEAVED: "measured in turns",
     Order.ABBA: "built in turns",
@@ -45,16 +41,22 @@ WORDS = {
 }
 
 
+# block -> number of the visit in which it was measured, sorted
+Visits = tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Order of the measurements, and tau.
+    """Order of the measurements of two set-ups, and tau.
 
-    `learned`: number of pairs of rebuilt equals that `tau` was learned from; 0: it is a constant.
+    `learned`: number of pairs of rebuilt equals that `tau` was learned from; 0: it is a constant. `visits`: of both
+    set-ups, if they were built in turns and it is known.
     """
 
     order: Order
     tau: float
     learned: int = 0
+    visits: tuple[Visits, Visits] | None = None
 
     @property
     def interleaved(self) -> bool:
@@ -64,7 +66,8 @@ class Design:
     def may_say_none(self) -> bool:
         """True for set-ups measured or built in turns.
 
-        Those built one after the other are never called equal: the luck of two builds may have cancelled a difference.
+        Those built one after the other are never called equal within 5 %: the luck of two builds may have cancelled a
+        difference.
         """
         return self.order in (Order.INTERLEAVED, Order.ABBA)
 
@@ -77,27 +80,37 @@ class Design:
         """Percent by which two builds of the same differ, as people read it."""
         return f"{self.tau * 100:.1f} %"
 
+    def reversed(self) -> Design:
+        """The same with the second set-up first."""
+        return replace(self, visits=self.visits[::-1]) if self.visits else self
 
-def design(
-    order: Order, rebuilt: Sequence[float] = (), visits: int = 2, repeats: int = 3
-) -> Design:
+
+def design(order: Order, rebuilt: Sequence[float] = (), visits: int = 2) -> Design:
     """Return the design with its tau.
 
-    `rebuilt`: ln(second / first) of pairs of builds that should be equal. Five or more determine tau, as far as it is
-    above the effect of drift alone (FLOOR). The luck of a build averages out over the `visits` of each set-up. The sign
-    of a pair means nothing, so their middle is 0.
+    `rebuilt`: unbiased estimates of the variance (of ln) of the luck of one build, one for each pair of builds that
+    should be equal (`variance_of_builds`). Enough of them determine tau, never below its constant unless the set-ups
+    were built in turns: what was measured one after the other also drifts. The luck of a build averages out over the
+    `visits` of each set-up.
     """
     if order == Order.INTERLEAVED or len(rebuilt) < ENOUGH_PAIRS:
-        return Design(order, _in_turns(repeats) if order == Order.ABBA else TAU[order])
-    spread = SAFETY * 1.4826 * median(map(abs, rebuilt))
-    shared = spread / sqrt(visits) if order == Order.ABBA else spread
-    if shared <= FLOOR[order]:
-        return Design(order, FLOOR[order])
-    return Design(order, shared, len(rebuilt))
+        return Design(order, TAU[order])
+    known = TAU[Order.ABBA] ** 2
+    build = (PRIOR_PAIRS * known + sum(rebuilt)) / (PRIOR_PAIRS + len(rebuilt))
+    if order == Order.ABBA:
+        tau = sqrt(max(build * 2 / visits, LEAST_TAU**2))
+        return Design(order, tau, len(rebuilt))
+    if 2 * build <= TAU[order] ** 2:
+        return Design(order, TAU[order])
+    return Design(order, sqrt(2 * build), len(rebuilt))
 
 
-def _in_turns(repeats: int) -> float:
-    return next((tau for most, tau in IN_TURNS if repeats <= most), IN_TURNS_MORE)
+def variance_of_builds(difference: float, noise: float) -> float:
+    """Unbiased estimate of the variance of the luck of one build, below 0 where noise happens to explain more.
+
+    `difference`: ln ratio of two builds of the same; `noise`: its variance by the noise of runs.
+    """
+    return (difference**2 - noise) / 2
 
 
 MAX_REPEATS = 30

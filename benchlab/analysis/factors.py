@@ -22,11 +22,10 @@ from scipy.special import stdtr, stdtrit
 from benchlab.analysis.differences import (
     FALSE_DISCOVERIES,
     LEAST,
-    LEAST_NOISE,
     TWO_SIDED,
-    Array,
     discoveries,
 )
+from benchlab.analysis.fits import LEAST_NOISE, Array
 from benchlab.analysis.repeats import robust_means
 
 # repeats that robust means need

@@ -189,5 +189,16 @@ def repeats_to_decide(est: float, se: float, df: float, repeats: int, tau: float
     return _reasonable(max(ceil(needed), repeats + 1))
 
 
+# Worst noise that is known of public repeats: standard deviation (of ln) of a single run, and of a whole sweep. The
+# benchmark data of fio-plot has a disk measured twice within two hours (0.41 a run) and an SSD thrice (up to 0.41 a
+# sweep). They are few, so the constants are a judgement.
+WORST_RUN, WORST_SWEEP, WORST_DF = 0.40, 0.35, 4.0
+
+
+def worst_case_error(depths: int) -> tuple[float, float]:
+    """(standard error of ln ratio, df) of two set-ups with one repeat each, by the worst known noise."""
+    return sqrt(2 * (WORST_RUN**2 / depths + WORST_SWEEP**2)), WORST_DF
+
+
 def _reasonable(repeats: int) -> int | None:
     return repeats if repeats <= MAX_REPEATS else None

@@ -273,10 +273,7 @@ def pair_design(first: Line, second: Line) -> Design:
     texts = (first.order, second.order)
     orders = {next((o for o in Order if text in (o.value, str(o))), Order.UNTOLD) for text in texts}
     order = next(candidate for candidate in WORST if candidate in orders)
-    figures = ((line, common_figure([line])) for line in (first, second))
-    cells = (line.sweep_values(figure).values() for line, figure in figures)
-    repeats = min((len(cell) for sweep in cells for cell in sweep), default=1)
-    return design(order, first.rebuilt, repeats=repeats)
+    return design(order, first.rebuilt)
 
 
 StackSignature = tuple[tuple[str, tuple[tuple[str, str], ...], tuple[tuple[str, int], ...]], ...]

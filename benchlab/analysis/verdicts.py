@@ -2,28 +2,43 @@
 """Faster, slower, no difference worth naming, or not enough data: of two set-ups, at each depth and over the curve.
 
 Each with its ratio, a 95 % interval, the repeats and the reason in words. How it is decided, and how often that errs:
-benchlab.analysis.differences, docs/analysis.md section 1. Set-ups are also put in order, best first; those that cannot
-be distinguished from the best of their place share it. Values are rates or latencies in base units, above 0.
+benchlab.analysis.differences and stalls, docs/analysis.md section 1. Values are rates or latencies in base units, above
+0. benchlab.analysis.rankings puts several set-ups in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
 from math import exp, inf, log
-from statistics import mean
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
 
 from benchlab.analysis.designs import NOT_DECIDABLE, Design
-from benchlab.analysis.differences import Array, Estimates, Fit, compare_pairs
-from benchlab.analysis.repeats import repeats_to_decide
+from benchlab.analysis.differences import (
+    LEAST,
+    ONE_SIDED,
+    TWO_SIDED,
+    Estimates,
+    compare_pairs,
+    half_width,
+    luck_of_builds,
+    sound_depths,
+)
+from benchlab.analysis.fits import Array, Fit
+from benchlab.analysis.formats import ratio_range
+from benchlab.analysis.repeats import WORST_DF, repeats_to_decide, worst_case_error
+from benchlab.analysis.stalls import Means, decide, plain_means
 
 # An interval beyond this is useless.
 WIDEST = log(1000)
+# p below which a worst case of noise decides: it is a judgement, so it has to be more certain than a measured one.
+CERTAIN = 0.01
 # outstanding I/Os -> block -> value
 Sweep = Mapping[int, Mapping[int, float]]
 
@@ -32,9 +47,24 @@ class Conclusion(StrEnum):
     FASTER = "faster"
     SLOWER = "slower"
     NONE = "no difference worth naming"
+    # a difference of at most 10 or 20 %, whatever it is
+    SMALL = "no large difference"
     UNKNOWN = "not enough data"
     # verdict on a curve: ahead at some depths, behind at others
     OVERTAKES = "overtakes"
+
+
+# Ratios within which set-ups may be called alike, with the words for them.
+WITHIN = {1.05: "5 %", 1.10: "10 %", 1.20: "20 %"}
+
+
+@dataclass(frozen=True, slots=True)
+class Stalled:
+    """Runs of a set-up that stalled: `runs` of `all_runs`, at `level` times a typical run's rate (None: no runs)."""
+
+    runs: int
+    all_runs: int
+    level: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +73,9 @@ class Verdict:
 
     `low` to `high`: 95 %, None if the error is unknown. `repeats`: fewest and most of a point's. `values`: both means,
     whose ratio this is; None over a curve. `more_repeats`: repeats of each, in all, that would decide; None if it is
-    decided, or if no reasonable number does.
+    decided, or if no reasonable number does. `bound`: they differ by at most this ratio (95 %), None if unknown. `p`:
+    two-sided, 1 where nothing can be said. `stalled`: of both, where one stalls more than the other: then the ratio is
+    that of the plain means, and `typical` that of typical runs. `assumed`: the noise is not measured, but a worst case.
     """
 
     conclusion: Conclusion
@@ -54,10 +86,22 @@ class Verdict:
     reason: str
     values: tuple[float, float] | None = None
     more_repeats: int | None = None
+    bound: float | None = None
+    p: float = 1.0
+    stalled: tuple[Stalled, Stalled] | None = None
+    typical: float | None = None
+    assumed: bool = False
 
     @property
     def decided(self) -> bool:
         return self.conclusion != Conclusion.UNKNOWN
+
+    @property
+    def within(self) -> str | None:
+        """ "10 %": the smallest of the named bounds that holds; None if none does."""
+        if self.bound is None:
+            return None
+        return next((words for most, words in WITHIN.items() if self.bound <= most), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +165,16 @@ def _compare_frozen(
     left_out = tuple(sorted((first.keys() | second.keys()) - set(depths)))
     if not depths:
         return Comparison({}, None, design, left_out=left_out)
-    estimates, at, over = compare_pairs(_logs((first, second), depths), design)
+    logs, blocks = _logs((first, second), depths)
+    pair = _fit_pair(logs, design, _visit_numbers(design, blocks))
     sign = -1 if lower_is_better else 1
-    points = {
-        depth: _point_verdict(estimates, at, index, design, sign)
-        for index, depth in enumerate(depths)
-    }
-    crossings = _crossings({d: int(at.sign[0, i]) for i, d in enumerate(depths)})
+    curve = pair.over_curve(sign)
     if len(depths) == 1:
-        return Comparison(points, points[depths[0]], design, (), left_out)
-    curve = _curve_verdict(estimates, over, design, sign, _lead(points, crossings))
+        return Comparison({depths[0]: curve}, curve, design, (), left_out)
+    points = {depth: pair.at_depth(index, sign) for index, depth in enumerate(depths)}
+    crossings = _crossings({d: int(pair.points.sign[0, i]) for i, d in enumerate(depths)})
+    if lead := _lead(points, crossings):
+        curve = replace(curve, conclusion=Conclusion.OVERTAKES, reason=lead, more_repeats=None)
     return Comparison(points, curve, design, crossings, left_out)
 
 
@@ -138,68 +182,161 @@ def _above_zero(cell: Mapping[int, float]) -> bool:
     return bool(cell) and all(0 < value < inf for value in cell.values())
 
 
-def _logs(sweeps: tuple[Sweep, Sweep], depths: Sequence[int]) -> Array:
+def _logs(sweeps: tuple[Sweep, Sweep], depths: Sequence[int]) -> tuple[Array, list[int]]:
+    """(logarithms as benchlab.analysis.fits takes them, blocks)."""
     blocks = sorted({block for sweep in sweeps for depth in depths for block in sweep[depth]})
     logs = np.full((1, 2, len(depths), len(blocks)), np.nan)
     for which, sweep in enumerate(sweeps):
         for row, depth in enumerate(depths):
             for block, value in sweep[depth].items():
                 logs[0, which, row, blocks.index(block)] = log(value)
-    return logs
+    return logs, blocks
 
 
-def _point_verdict(
-    fit: Fit,
-    estimates: Estimates,
-    index: int,
-    design: Design,
-    sign: int,
-) -> Verdict:
-    counts = fit.counts[0, :, index]
-    repeats = int(counts.min()), int(counts.max())
-    est, half = float(estimates.est[0, index]), float(estimates.half()[0, index])
-    if repeats[0] < 2:
-        half = inf
-    conclusion = _conclude(int(estimates.sign[0, index]), bool(estimates.equal[0, index]), sign)
-    apart = bool((fit.clipped[0, :, index] * 2 >= counts).any()) and repeats[0] > 1
-    se, df = float(estimates.se[0, index]), float(estimates.df[0, index])
-    more = (
-        None
-        if conclusion != Conclusion.UNKNOWN
-        else repeats_to_decide(est, se, df, repeats[0], design.tau)
-    )
-    return Verdict(
-        conclusion,
-        exp(est),
-        *_interval(est, half),
-        repeats,
-        _reason(conclusion, est, half, repeats[0], design, more, disagree=apart),
-        (exp(float(fit.means[0, 0, index])), exp(float(fit.means[0, 1, index]))),
-        more,
+def _visit_numbers(design: Design, blocks: Sequence[int]) -> NDArray[np.int64] | None:
+    """(2, blocks); a block of which it is not known has a visit of its own."""
+    if design.visits is None:
+        return None
+    return np.array(
+        [[dict(visits).get(block, -1 - block) for block in blocks] for visits in design.visits]
     )
 
 
-def _curve_verdict(fit: Fit, estimates: Estimates, design: Design, sign: int, lead: str) -> Verdict:
-    counts = fit.counts[0]
-    repeats = int(counts.min()), int(counts.max())
-    est, half = float(estimates.est[0]), float(estimates.half()[0])
-    conclusion = _conclude(int(estimates.sign[0]), bool(estimates.equal[0]), sign)
-    if lead:
-        return Verdict(Conclusion.OVERTAKES, exp(est), *_interval(est, half), repeats, lead)
-    se, df = float(estimates.se[0]), float(estimates.df[0])
-    more = (
-        None
-        if conclusion != Conclusion.UNKNOWN
-        else repeats_to_decide(est, se, df, repeats[0], design.tau)
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """One estimate of a pair, ln(second / first). `bound`: its largest size (95 %), infinite if unknown."""
+
+    est: float
+    se: float
+    df: float
+    sign: int
+    equal: bool
+    p: float
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """What is estimated of one pair, and its verdicts. `sign` of the methods: -1 if lower is better."""
+
+    fit: Fit
+    points: Estimates
+    curve: Estimates
+    means: Means
+    design: Design
+
+    def at_depth(self, index: int, sign: int) -> Verdict:
+        """Verdict on the typical runs of one depth."""
+        one = _at(self.points, (0, index))
+        found = self._verdict(one, self.fit.counts[0, :, index], 1, sign, self._disagree(index))
+        return replace(found, values=_values(self.fit.means[0, :, index]))
+
+    def over_curve(self, sign: int) -> Verdict:
+        """Verdict over all depths, on typical runs and plain means; where stalls are proven the ratio is the means'."""
+        signs, equal = decide(self.curve, self.means)
+        typical, mean = (_at(part, (0,)) for part in (self.curve, self.means))
+        proven = bool(self.means.proven[0])
+        one = replace(
+            mean if proven else typical,
+            sign=int(signs[0]),
+            equal=bool(equal[0]),
+            bound=max(typical.bound, mean.bound),
+        )
+        depths = self.fit.est.shape[1]
+        single = depths == 1
+        disagree = single and self._disagree(0)
+        found = self._verdict(one, self.fit.counts[0], depths, sign, disagree)
+        if single:
+            found = replace(
+                found, values=_values((self.means.logs if proven else self.fit.means)[0, :, 0])
+            )
+        return (
+            replace(found, stalled=self._stalled(), typical=exp(typical.est)) if proven else found
+        )
+
+    def _disagree(self, index: int) -> bool:
+        """Whether half of a cell's runs are far off, or so few runs hold one that is very far off."""
+        counts = self.fit.counts[0, :, index]
+        apart = (self.fit.clipped[0, :, index] * 2 >= counts).any() and counts.min() > 1
+        return bool(apart or not sound_depths(self.fit)[0, index])
+
+    def _stalled(self) -> tuple[Stalled, Stalled]:
+        means = self.means
+        first, second = (
+            Stalled(int(runs), int(of), None if np.isnan(level) else float(level))
+            for runs, of, level in zip(means.stalled[0], means.runs[0], means.level[0], strict=True)
+        )
+        return first, second
+
+    def _verdict(
+        self, one: _Estimate, counts: Array, depths: int, sign: int, disagree: bool
+    ) -> Verdict:
+        repeats = int(counts.min()), int(counts.max())
+        assumed = one.df == 0 and repeats[0] < 2
+        if assumed:
+            one = _assume_worst_noise(one, depths)
+        half = _half(one)
+        bound = None if assumed or disagree or one.bound >= WIDEST else exp(one.bound)
+        conclusion = _conclude(one, bound, sign)
+        undecided, more = conclusion in (Conclusion.UNKNOWN, Conclusion.SMALL), None
+        if undecided and assumed:
+            one, half = replace(one, df=0.0), inf
+        if undecided:
+            more = repeats_to_decide(one.est, one.se, one.df, repeats[0], self.design.tau)
+        return Verdict(
+            conclusion,
+            exp(one.est),
+            *_interval(one.est, half),
+            repeats,
+            _reason(conclusion, one, half, repeats[0], self.design, more, disagree=disagree),
+            None,
+            more,
+            bound,
+            one.p,
+            assumed=assumed and not undecided,
+        )
+
+
+def _values(logs: Array) -> tuple[float, float]:
+    first, second = (exp(float(log_value)) for log_value in logs)
+    return first, second
+
+
+def _fit_pair(logs: Array, design: Design, visits: NDArray[np.int64] | None) -> _Pair:
+    fit, points, curve = compare_pairs(logs, design, visits)
+    return _Pair(fit, points, curve, plain_means(fit, luck_of_builds(fit, design, visits)), design)
+
+
+def _at(part: Estimates | Means, index: tuple[int, ...]) -> _Estimate:
+    est, se, df, p = (float(values[index]) for values in (part.est, part.se, part.df, part.p))
+    bound = abs(est) + float(half_width(part.se, part.df, ONE_SIDED)[index])
+    sign, equal = (
+        (int(part.sign[index]), bool(part.equal[index]))
+        if isinstance(part, Estimates)
+        else (0, False)
     )
-    reason = _reason(conclusion, est, half, repeats[0], design, more)
-    return Verdict(conclusion, exp(est), *_interval(est, half), repeats, reason, None, more)
+    return _Estimate(est, se, df, sign, equal, p, bound)
 
 
-def _conclude(more: int, none: bool, sign: int) -> Conclusion:
-    if more:
-        return Conclusion.FASTER if more * sign > 0 else Conclusion.SLOWER
-    return Conclusion.NONE if none else Conclusion.UNKNOWN
+def _half(one: _Estimate) -> float:
+    return float(half_width(np.array(one.se), np.array(one.df), TWO_SIDED))
+
+
+def _assume_worst_noise(one: _Estimate, depths: int) -> _Estimate:
+    """The same with the noise of the worst case instead of one that nobody measured."""
+    se, df = worst_case_error(depths)
+    p = float(2 * stdtr(df, -abs(one.est) / se))
+    decides = p <= CERTAIN and abs(one.est) >= LEAST
+    sign = (1 if one.est > 0 else -1) if decides else 0
+    return replace(one, se=se, df=df, p=p, sign=sign)
+
+
+def _conclude(one: _Estimate, bound: float | None, sign: int) -> Conclusion:
+    if one.sign:
+        return Conclusion.FASTER if one.sign * sign > 0 else Conclusion.SLOWER
+    if one.equal:
+        return Conclusion.NONE
+    return Conclusion.SMALL if bound is not None and bound <= max(WITHIN) else Conclusion.UNKNOWN
 
 
 def _interval(est: float, half: float) -> tuple[float | None, float | None]:
@@ -208,7 +345,7 @@ def _interval(est: float, half: float) -> tuple[float | None, float | None]:
 
 def _reason(
     conclusion: Conclusion,
-    est: float,
+    one: _Estimate,
     half: float,
     repeats: int,
     design: Design,
@@ -217,28 +354,45 @@ def _reason(
     disagree: bool = False,
 ) -> str:
     if conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
-        return "the 95 % interval is on one side of 1, and the difference is 5 % or more"
+        if repeats < 2 and one.df == WORST_DF:
+            return (
+                "one run each: by how much is uncertain; the direction is not, unless single runs vary as the worst "
+                "that are known"
+            )
+        return "1 is outside the 95 % interval, and the estimate is 5 % or more"
     if conclusion == Conclusion.NONE:
         return "the 90 % interval lies within 5 %"
-    after = _what_would(more, design)
+    by_luck = 2 * design.tau**2 > one.se**2
+    after = _what_would(more, design, by_luck=by_luck)
     if half == inf:
-        many = "one repeat" if repeats == 1 else f"{repeats} repeats"
-        return f"{many}, {design.order_text}, so nothing tells the noise; at least {more} of each are needed"
+        many = "one run each" if repeats == 1 else f"{repeats} repeats"
+        return (
+            f"{many} ({design.order_text}) shows no noise; measure {more} of each, then "
+            "this can be said"
+        )
+    if conclusion == Conclusion.SMALL:
+        return f"{design.order_text}, at most {_within(one.bound)} apart (95 %){after}"
     if disagree:
         return f"repeats disagree{after}"
-    if not design.may_say_none and abs(est) <= half:
-        return f"{design.order_text}, and so small a difference may be the builds'{after}"
-    if abs(est) > half:
+    if abs(one.est) > half:
         return f"the interval does not tell it from a difference below 5 %{after}"
-    return f"the 95 % interval holds 1 and reaches beyond 5 %{after}"
+    if not design.may_say_none and by_luck:
+        return f"{design.order_text}, and so small a difference may be the builds'{after}"
+    low, high = exp(one.est - half), exp(one.est + half)
+    return f"{repeats} repeats leave {ratio_range(low, high)} times open{after}"
 
 
-def _what_would(more: int | None, design: Design) -> str:
+def _within(bound: float) -> str:
+    return next(words for most, words in WITHIN.items() if exp(bound) <= most)
+
+
+def _what_would(more: int | None, design: Design, *, by_luck: bool) -> str:
+    """`by_luck`: most of the error is the luck of builds, which repeats do not lower."""
     if more:
         return f"; {more} repeats of each would probably decide"
-    if not design.may_say_none:
-        return "; more repeats cannot tell, builds that take turns (ABBA) can"
-    return f"; {NOT_DECIDABLE}{', or build in more visits' if design.tau else ''}"
+    if not design.may_say_none and by_luck:
+        return "; more repeats cannot tell, builds in turns (ABBA) can from about 5 % on"
+    return f"; {NOT_DECIDABLE}{', or build in more visits' if by_luck else ''}"
 
 
 def _crossings(signs: Mapping[int, int]) -> tuple[int, ...]:
@@ -260,67 +414,3 @@ def _lead(points: Mapping[int, Verdict], crossings: Sequence[int]) -> str:
         for conclusion in (Conclusion.FASTER, Conclusion.SLOWER)
     }
     return f"faster at {by[Conclusion.FASTER]}, slower at {by[Conclusion.SLOWER]}"
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """`place`: from 1. `against`: the comparison with the baseline, None for the baseline itself."""
-
-    name: int
-    place: int
-    against: Comparison | None
-
-
-def rank_set_ups(
-    sweeps: Sequence[Sweep],
-    baseline: int,
-    designs: Mapping[tuple[int, int], Design],
-    *,
-    lower_is_better: bool = False,
-) -> list[Ranked]:
-    """Rank set-ups by the ratio to the baseline over the curve; `designs` by (smaller, larger) index.
-
-    Indexes are the names. If set-ups were measured at different depths, the ratio is over the depths that all have;
-    without any, set-ups that share fewer depths with the baseline come last. A set-up that shares none with it is left
-    out.
-    """
-
-    def compared(first: int, second: int) -> Comparison:
-        design = designs[min(first, second), max(first, second)]
-        return compare_sweeps(
-            sweeps[first], sweeps[second], design, lower_is_better=lower_is_better
-        )
-
-    against = {i: compared(baseline, i) for i in range(len(sweeps)) if i != baseline}
-    with_curve = {i: comparison for i, comparison in against.items() if comparison.curve}
-    order = _order_by_ratio(with_curve, baseline, -1 if lower_is_better else 1)
-    ranking: list[Ranked] = []
-    leader, place = order[0], 1
-    for number, name in enumerate(order, 1):
-        behind = compared(leader, name).curve if name != leader else None
-        if behind is not None and behind.conclusion == Conclusion.SLOWER:
-            leader, place = name, number
-        ranking.append(Ranked(name, place, against.get(name)))
-    return ranking
-
-
-def _order_by_ratio(against: Mapping[int, Comparison], baseline: int, sign: int) -> list[int]:
-    """Names, best first; ratios over different depths cannot be compared."""
-    shared = {i: frozenset(comparison.points) for i, comparison in against.items()}
-    every = frozenset.intersection(*shared.values()) if shared else frozenset()
-    most = max(map(len, shared.values()), default=0)
-
-    def sort_key(name: int) -> tuple[bool, float]:
-        if name == baseline:
-            return False, 0.0
-        partly = not every and len(shared[name]) < most
-        return partly, -sign * log(_ratio_over(against[name], every or shared[name]))
-
-    return sorted([baseline, *against], key=sort_key)
-
-
-def _ratio_over(comparison: Comparison, depths: Collection[int]) -> float:
-    """Ratio over these depths: that of the curve if it covers exactly these, else the points' geometric mean."""
-    if comparison.curve is not None and len(depths) == len(comparison.points):
-        return comparison.curve.ratio
-    return exp(mean(log(comparison.points[depth].ratio) for depth in depths))

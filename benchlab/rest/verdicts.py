@@ -53,6 +53,21 @@ class SaidSerializer(ObjectSerializer):
         allow_null=True,
         help_text="Of each, in all, to decide; null: decided, or not decidable in reason",
     )
+    bound = serializers.FloatField(
+        allow_null=True,
+        help_text="They differ by at most this ratio, either way (95 %); null: unknown",
+    )
+    typical_ratio = serializers.FloatField(
+        allow_null=True,
+        help_text="Of typical runs, where one line stalls more than the other: then `ratio` is of the plain means; "
+        "null: they stall alike",
+    )
+    stalled_runs = NumberListField(
+        help_text="Runs that stalled, of the baseline and of this line; empty: they stall alike"
+    )
+    noise_assumed = serializers.BooleanField(
+        help_text="One run each: the error is the worst that is known, not measured"
+    )
 
 
 class PointSerializer(SaidSerializer):
@@ -64,7 +79,10 @@ class PointSerializer(SaidSerializer):
 
 class LineSerializer(ObjectSerializer):
     place = serializers.IntegerField(
-        help_text="From 1; shared by lines that cannot be told apart from the best of the rank"
+        help_text="1 + the number of lines that are better beyond doubt, over all comparisons of these answers"
+    )
+    worst_place = serializers.IntegerField(
+        help_text="Number of lines - the number that are worse beyond doubt"
     )
     key = serializers.CharField(
         help_text="What `baseline` takes, by what tells these lines apart: t5 a topology, c a campaign, h a host, m a "
@@ -392,6 +410,7 @@ def _line_json(answer: Answer, row: Row) -> JsonObject:
     design = against.design if against else None
     return {
         "place": row.place,
+        "worst_place": row.worst_place,
         "key": row.key,
         "name": row.label,
         "campaign": row.group.campaign,
@@ -436,4 +455,8 @@ def _verdict_json(verdict: Verdict) -> JsonObject:
         "most_repeats": verdict.repeats[1],
         "reason": verdict.reason,
         "repeats_needed": verdict.more_repeats,
+        "bound": verdict.bound,
+        "typical_ratio": verdict.typical,
+        "stalled_runs": [one.runs for one in verdict.stalled or ()],
+        "noise_assumed": verdict.assumed,
     }

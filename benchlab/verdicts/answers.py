@@ -9,14 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import isfinite
 
 from django.core.exceptions import BadRequest
 
 from benchlab.analysis.curves import curve
 from benchlab.analysis.designs import Design
-from benchlab.analysis.verdicts import Comparison, Ranked, Sweep, compare_sweeps, rank_set_ups
+from benchlab.analysis.rankings import (
+    Pairs,
+    Ranked,
+    compare_all,
+    compare_with,
+    largest_p,
+    rank_set_ups,
+)
+from benchlab.analysis.verdicts import Comparison, Sweep, compare_sweeps
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import cards, metric_naming, request_params
 from benchlab.charts.line_analysis import group_by_work
@@ -42,7 +49,7 @@ ALIKE = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A set-up in its place, drawn as its chart draws it.
+    """A set-up in its place, drawn as its chart draws it. `place` to `worst_place`: where it may stand, from 1.
 
     `against`: comparison with the baseline, None for the baseline itself. `tail`: the same for p99, None if it is
     unknown. `key`: names the set-up as a baseline.
@@ -55,6 +62,7 @@ class Row:
     against: Comparison | None
     tail: Comparison | None = None
     key: str = ""
+    worst_place: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +152,14 @@ def answers_of(groups: Sequence[Group], metric: str = "", baseline: str = "") ->
         return []
     known_builds = builds.read_builds(compared)
     spread = spread_of(compared)
+    matched = [
+        _match_lines(some, name, baseline, known_builds, spread) for _, some, name, _ in parts
+    ]
+    # All comparisons of a page are one family.
+    most_p = largest_p(item.pairs for item in matched)
     answers = [
-        replace(
-            _build_answer(lines, some, name, baseline, known_builds, spread, styles), alike=alike
-        )
-        for lines, some, name, alike in parts
+        replace(_build_answer(lines, item, most_p, styles), alike=alike)
+        for (lines, _, _, alike), item in zip(parts, matched, strict=True)
     ]
     return [item for item in answers if item.others]
 
@@ -169,7 +180,7 @@ def spread_of(lines: Iterable[Group]) -> tuple[float, ...]:
     """Spread of rebuilt equals in the labs of these lines. One query, and two whose results are cached for a while."""
     ours = {line.campaign for line in lines if line.measured_here}
     teams = Campaign.objects.filter(pk__in=ours).order_by().values_list("team", flat=True)
-    return builds.rebuilt_ratios(set(teams)) if ours else ()
+    return builds.luck_of_builds(set(teams)) if ours else ()
 
 
 def _comparable_sets(lines: Sequence[Group]) -> tuple[tuple[str, ...], list[list[Group]]]:
@@ -213,24 +224,50 @@ def medians_of(line: Group, name: str) -> dict[int, float]:
     return {depth: spread.median for depth, spread in spreads.items() if isfinite(spread.median)}
 
 
-def _build_answer(
-    card: Sequence[Group],
+@dataclass(frozen=True, slots=True)
+class _Matched:
+    """Lines that are compared with each other, in the order in which they were built. `at`: index of the baseline."""
+
+    lines: list[Group]
+    metric: str
+    at: int
+    keys: list[str]
+    designs: Mapping[tuple[int, int], Design]
+    pairs: Pairs
+    against: Mapping[int, Comparison]
+
+    @property
+    def unit(self) -> str:
+        return self.lines[0].units[self.metric]
+
+
+def _match_lines(
     lines: list[Group],
     metric: str,
     baseline: str,
     known_builds: builds.Builds,
     spread: Sequence[float],
-    styles: Styles,
-) -> Answer:
+) -> _Matched:
     lines = sorted(
         lines, key=lambda line: (line.campaign, builds.builds_of_line(line, known_builds))
     )
-    names = line_labels(lines)
     at, keys = baselines.baseline_index(lines, baseline), baselines.line_keys(lines)
     designs = builds.designs_of(lines, known_builds, spread)
-    unit = lines[0].units[metric]
-    sweeps = tuple(_freeze(sweep_of(line, metric)) for line in lines)
-    order = _rank_frozen(sweeps, at, tuple(designs.items()), LOWER_IS_BETTER[unit])
+    lower = LOWER_IS_BETTER[lines[0].units[metric]]
+    sweeps = [sweep_of(line, metric) for line in lines]
+    pairs = compare_all(sweeps, designs, lower_is_better=lower)
+    against = compare_with(at, sweeps, designs, lower_is_better=lower)
+    return _Matched(lines, metric, at, keys, designs, pairs, against)
+
+
+def _build_answer(
+    card: Sequence[Group], matched: _Matched, most_p: float, styles: Styles
+) -> Answer:
+    lines, at, keys = matched.lines, matched.at, matched.keys
+    names, unit = line_labels(lines), matched.unit
+    order = rank_set_ups(
+        matched.pairs, matched.against, at, most_p, lower_is_better=LOWER_IS_BETTER[unit]
+    )
     rows = tuple(
         Row(
             line := lines[rank.name],
@@ -238,8 +275,9 @@ def _build_answer(
             styles[line.campaign, line.identity],
             rank.place,
             rank.against,
-            _tail_comparison(lines, at, rank, designs),
+            _tail_comparison(lines, at, rank, matched.designs),
             keys[rank.name],
+            rank.worst_place,
         )
         for rank in order
     )
@@ -249,32 +287,12 @@ def _build_answer(
         cards.card_dom_id(card[0].workload, any(line.swept for line in card)),
         " · ".join(dict.fromkeys(line.workload_name for line in lines)),
         _scope_text(lines, card),
-        metric,
+        matched.metric,
         unit,
         next(row for row in rows if row.against is None),
         rows,
         tuple((key, choices[key]) for key in dict.fromkeys(keys)) if len(choices) > 1 else (),
     )
-
-
-# a hashable sweep
-Frozen = tuple[tuple[int, tuple[tuple[int, float], ...]], ...]
-
-
-def _freeze(sweep: Sweep) -> Frozen:
-    return tuple((depth, tuple(blocks.items())) for depth, blocks in sweep.items())
-
-
-@lru_cache(maxsize=1024)
-def _rank_frozen(
-    sweeps: tuple[Frozen, ...],
-    baseline: int,
-    designs: tuple[tuple[tuple[int, int], Design], ...],
-    lower_is_better: bool,
-) -> tuple[Ranked, ...]:
-    """Compute the ranking once for all who look at the same results."""
-    thawed = [{depth: dict(blocks) for depth, blocks in sweep} for sweep in sweeps]
-    return tuple(rank_set_ups(thawed, baseline, dict(designs), lower_is_better=lower_is_better))
 
 
 def _scope_text(lines: Sequence[Group], card: Sequence[Group]) -> str:
@@ -294,6 +312,7 @@ def _tail_comparison(
     if not name or rank.name == at:
         return None
     design = designs[min(at, rank.name), max(at, rank.name)]
+    design = design if at < rank.name else design.reversed()
     return compare_sweeps(
         sweep_of(first, name), sweep_of(second, name), design, lower_is_better=True
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import groupby, pairwise
 from math import log
 from statistics import mean
@@ -15,7 +16,7 @@ from django.db.models import Count
 from redis.exceptions import RedisError
 
 from benchlab.analysis.curves import median_of
-from benchlab.analysis.designs import Design, Order, design
+from benchlab.analysis.designs import Design, Order, Visits, design, variance_of_builds
 from benchlab.campaigns.models import Campaign
 from benchlab.charts.queries import Group
 from benchlab.runs.models import Attempt, Measurement
@@ -84,7 +85,9 @@ def _design_of(
     )
     in_turns = visits >= 2 and shared and _count_turns(of_first, of_second) >= 3
     if first.campaign == second.campaign and in_turns:
-        return design(Order.ABBA, rebuilt, visits, min(_repeats(first), _repeats(second)))
+        of_each = tuple(_visits(line, builds) for line in (first, second))
+        found = design(Order.ABBA, rebuilt, visits)
+        return replace(found, visits=(of_each[0], of_each[1]))
     return design(Order.ONE_AFTER_OTHER, rebuilt)
 
 
@@ -100,9 +103,14 @@ def _effective_builds(line: Group, builds: Builds) -> float:
     return sum(counts) ** 2 / squares if squares else 0.0
 
 
-def _repeats(line: Group) -> int:
-    """Number of repeats at the point that has most."""
-    return max(Counter(sample.outstanding for sample in line.samples).values())
+def _visits(line: Group, builds: Builds) -> Visits:
+    """The build of each repeat; where points of one repeat were measured on several, that of the last."""
+    known = {
+        sample.repeat: builds[sample.attempt][1]
+        for sample in line.samples
+        if sample.attempt in builds
+    }
+    return tuple(sorted(known.items()))
 
 
 def _count_turns(first: Collection[tuple[int, int]], second: Collection[tuple[int, int]]) -> int:
@@ -111,24 +119,24 @@ def _count_turns(first: Collection[tuple[int, int]], second: Collection[tuple[in
     return sum(1 for _ in groupby(side for _, side in in_order))
 
 
-def rebuilt_ratios(teams: Collection[int]) -> tuple[float, ...]:
-    """Ratios (ln) between two builds with equal fingerprints, for each pair of layouts.
+def luck_of_builds(teams: Collection[int]) -> tuple[float, ...]:
+    """Variance (of ln) of the luck of a build, estimated from each pair of layouts with equal fingerprints.
 
-    They are of IOPS, else of fsyncs, else of throughput, and cached for a while if there is a Redis.
+    Of IOPS, else of fsyncs, else of throughput; cached for a while if there is a Redis.
     """
-    key = f"rebuilt-{'-'.join(map(str, sorted(teams)))}"
+    key = f"luck-{'-'.join(map(str, sorted(teams)))}"
     try:
-        ratios: tuple[float, ...] | None = cache.get(key)
+        known: tuple[float, ...] | None = cache.get(key)
     except RedisError:
-        return _read_rebuilt_ratios(teams)
-    if ratios is None:
-        ratios = _read_rebuilt_ratios(teams)
+        return _read_luck(teams)
+    if known is None:
+        known = _read_luck(teams)
         with suppress(RedisError):
-            cache.set(key, ratios, CACHE_SECONDS)
-    return ratios
+            cache.set(key, known, CACHE_SECONDS)
+    return known
 
 
-def _read_rebuilt_ratios(teams: Collection[int]) -> tuple[float, ...]:
+def _read_luck(teams: Collection[int]) -> tuple[float, ...]:
     equal = (
         Attempt.objects.not_deleted()
         .filter(
@@ -161,9 +169,22 @@ def _read_rebuilt_ratios(teams: Collection[int]) -> tuple[float, ...]:
     for fingerprint, name, layout, value in rows:
         of_rate = cells[fingerprint].setdefault(name, defaultdict(list))
         of_rate[layout].append(value or 0.0)
-    apart: dict[tuple[int, int], list[float]] = defaultdict(list)
+    pairs: dict[tuple[int, int], list[tuple[list[float], list[float]]]] = defaultdict(list)
     for rates in cells.values():
         of_layout = next(rates[name] for name in RATES if name in rates)
         for a, b in pairwise(sorted(of_layout)):
-            apart[a, b].append(log(median_of(of_layout[b]) / median_of(of_layout[a])))
-    return tuple(mean(apart[pair]) for pair in sorted(apart)[-MAX_PAIRS:])
+            pairs[a, b].append((of_layout[a], of_layout[b]))
+    return tuple(_luck_of_pair(pairs[pair]) for pair in sorted(pairs)[-MAX_PAIRS:])
+
+
+def _luck_of_pair(cells: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
+    """Of two builds of the same: how far they are apart, less what the noise of their runs explains. A cell a depth."""
+    difference = mean(log(median_of(second) / median_of(first)) for first, second in cells)
+    squares, freedom = 0.0, 0
+    for values in (values for cell in cells for values in cell):
+        logs = [log(value) for value in values]
+        squares += sum((value - mean(logs)) ** 2 for value in logs)
+        freedom += len(logs) - 1
+    variance = squares / freedom if freedom else 0.0
+    noise = sum(variance * (1 / len(first) + 1 / len(second)) for first, second in cells)
+    return variance_of_builds(difference, noise / len(cells) ** 2)

@@ -25,6 +25,7 @@ WORDS = {
     Conclusion.FASTER: ("Faster", "is-good"),
     Conclusion.SLOWER: ("Slower", "is-bad"),
     Conclusion.NONE: ("No difference", ""),
+    Conclusion.SMALL: ("No large difference", ""),
     Conclusion.UNKNOWN: ("Not conclusive", "is-warn"),
     Conclusion.OVERTAKES: ("Depends on depth", ""),
 }
@@ -140,6 +141,7 @@ def _lead(answer: Answer) -> Lead | None:
         Conclusion.SLOWER,
         Conclusion.NONE,
         Conclusion.OVERTAKES,
+        Conclusion.SMALL,
         Conclusion.UNKNOWN,
     )
     row, verdict = min(verdicts, key=lambda pair: order.index(pair[1].conclusion))
@@ -172,6 +174,8 @@ def _reverse(verdict: Verdict) -> Verdict:
         low=None if not verdict.high else 1 / verdict.high,
         high=None if not verdict.low else 1 / verdict.low,
         values=verdict.values and (verdict.values[1], verdict.values[0]),
+        stalled=verdict.stalled and (verdict.stalled[1], verdict.stalled[0]),
+        typical=verdict.typical and 1 / verdict.typical,
     )
 
 

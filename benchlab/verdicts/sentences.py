@@ -93,10 +93,12 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
         return Sentence(
             verdict.conclusion, head, numbers, rest, _exceptions(against), verdict.reason
         )
-    if verdict.conclusion == Conclusion.NONE:
+    if verdict.conclusion in (Conclusion.NONE, Conclusion.SMALL):
+        small = verdict.conclusion == Conclusion.SMALL
         but = _exceptions(against)
         where = "over all depths " if but else _depth_phrase(depth)
-        head = f"{_metric_prefix(answer)}{where}{row.label} and {base.label} differ by less than is worth naming"
+        most = f"at most {verdict.within}" if small else "less than is worth naming"
+        head = f"{_metric_prefix(answer)}{where}{row.label} and {base.label} differ by {most}"
         ratio = f"{times_text(verdict.ratio)} the {_metric_noun(answer)}"
         # Both are relative to the baseline, so that the ratio lies in its interval.
         return Sentence(
@@ -105,14 +107,41 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
             numbers,
             f"{ratio}; {_uncertainty(verdict, winner=False)}",
             but,
+            _what_is_open(verdict) if small else "",
         )
     head = _capital(
         f"{_metric_prefix(answer)}{_depth_phrase(depth)}{_comparison_clause(answer, row, verdict, 'does')}"
     )
-    others = _others(against, curve, depth, row)
+    others = "; ".join(
+        filter(
+            None,
+            [
+                _others(against, curve, depth, row),
+                _stalls(verdict, answer, row),
+                verdict.reason if verdict.assumed else "",
+            ],
+        )
+    )
     return Sentence(
         verdict.conclusion, head, numbers, _uncertainty(verdict), _exceptions(against), others
     )
+
+
+def _what_is_open(verdict: Verdict) -> str:
+    """What would tell a smaller difference: the end of the reason, after its first clause."""
+    return verdict.reason.partition("; ")[2]
+
+
+def _stalls(verdict: Verdict, answer: Answer, row: Row) -> str:
+    """How many runs stalled, and what typical runs do, where the verdict is of the plain means."""
+    if verdict.stalled is None or verdict.typical is None:
+        return ""
+    parts = [
+        f"{one.runs} of {one.all_runs} runs of {name} at {times_text(one.level)} its typical rate"
+        for one, name in zip(verdict.stalled, (answer.baseline.label, row.label), strict=True)
+        if one.level is not None
+    ]
+    return f"by plain means, for {' and '.join(parts)}; typical runs: {times_text(verdict.typical)}"
 
 
 def _depth_phrase(depth: int | None) -> str:
@@ -269,14 +298,17 @@ def ratio_text(value: float) -> str:
 
 
 def needed_words(answer: Answer) -> str:
-    """Number of repeats that give each mean within 5 %, in words: "9 repeats", or that no number in reason does."""
+    """Sentence on the repeats that give each mean within 5 %: "9 repeats", that none in reason do, or no noise."""
     cells = [
         [value for value in cell.values() if value > 0]
         for row in answer.rows
         for cell in sweep_of(row.group, answer.metric).values()
     ]
+    if all(len(cell) < 2 for cell in cells):
+        return "One run shows no noise: measure 3 of each, then the number of repeats can be said."
     needed = repeats_for_mean([cell for cell in cells if cell], exp(LEAST) - 1)
-    return f"{needed} repeats" if needed else NOT_DECIDABLE
+    words = f"{needed} repeats" if needed else NOT_DECIDABLE
+    return f"For a mean within 5 %, at the noise of these repeats: {words}."
 
 
 def interval_words(verdict: Verdict, *, winner: bool = False) -> str:

@@ -77,7 +77,7 @@ def find_between_lines(campaign: Campaign) -> None:
         by_workload.setdefault(group.workload, []).append(group)
     before = campaign.findings.exclude(workload=None).values_list("workload", flat=True)
     ours = campaign.source == Campaign.Source.MEASURED
-    spread = builds.rebuilt_ratios([campaign.team_id]) if ours and by_workload else ()
+    spread = builds.luck_of_builds([campaign.team_id]) if ours and by_workload else ()
     for workload in dict.fromkeys([*by_workload, *(pk for pk in before if pk)]):
         lines = list(_evidence_lines(by_workload.get(workload, []), spread))
         storing.store_line_findings(campaign, workload, lines)

@@ -123,10 +123,10 @@ def test_what_differs_is_found():
 
 @pytest.mark.parametrize("order", [Order.ABBA, Order.ONE_AFTER_OTHER])
 def test_what_a_lab_differs_by_is_in_the_error(order):
-    """A log device that gains a half: told, but not in a lab whose rebuilt equals differ by 15 %."""
+    """A log device that gains a half: told, but not in a lab whose rebuilt equals differ by 30 %."""
     logs = np.random.default_rng(SEED).normal(0, 0.01, (2, 7, 3))
     logs[1] += np.log(1.5)
-    for rebuilt, told in (((), 1), ((0.15, -0.15) * 3, 0)):
+    for rebuilt, told in (((), 1), ((0.3**2 / 2,) * 12, 0)):
         both = [
             line("a", logs[0], order, POOL, rebuilt),
             line("b", logs[1], order, LOGGED, rebuilt),

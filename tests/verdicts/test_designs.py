@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log
+from math import log, sqrt
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_equals_built_one_after_the_other_are_never_called_so(bench, api):
     bench.measure(bench.build("a"), 1000)
     bench.measure(bench.build("b"), 1000)
     line = by_name(bench.answer(api))["b"]
-    assert line["curve"]["verdict"] == "not enough data"
+    assert line["curve"]["verdict"] == "no large difference"
     assert "built one after the other" in line["curve"]["reason"]
     assert "ABBA" in line["curve"]["reason"]
 
@@ -41,7 +41,7 @@ def test_two_visits_each_are_abba(bench, api):
     for name, repeats in (("a", (1, 2)), ("b", (1, 2)), ("b", (3, 4)), ("a", (3, 4))):
         other.measure(other.build(name), 1000 if name == "a" else 1300, repeats=repeats)
     line = by_name(other.answer(api))["b"]
-    assert (line["design"], line["tau"]) == ("abba", 0.0225)
+    assert (line["design"], line["tau"]) == ("abba", 0.025)
     assert line["curve"]["verdict"] == "faster"
 
 
@@ -76,18 +76,19 @@ def test_what_is_imported_does_not_tell_its_order(bench, api):
 
 
 def test_tau_is_learned_from_rebuilt_equals(bench, api):
-    """Six builds of the same, each 10 % above the one before: five pairs of ln 1.1."""
-    for build in range(6):
+    """Eleven builds of the same, each 10 % above the one before: ten pairs of ln 1.1, half of its square a build."""
+    for build in range(11):
         bench.campaign = made.campaign(bench.team, f"Build {build}")
         for attempt in bench.measure(bench.build("a"), 1000 * 1.1**build, noise=0):
             depth = attempt.run.outstanding
             Attempt.objects.filter(pk=attempt.pk).update(fingerprint=f"equal at {depth}")
-    found = builds.rebuilt_ratios([bench.team.pk])
-    assert found == pytest.approx([log(1.1)] * 5)
+    found = builds.luck_of_builds([bench.team.pk])
+    assert found == pytest.approx([log(1.1) ** 2 / 2] * 10)
     bench.measure(bench.build("b"), 1000)
     line = by_name(bench.answer(api))["b"]
-    assert line["tau_learned_from"] == 5
-    assert line["tau"] == pytest.approx(1.5 * 1.4826 * log(1.1))
+    assert line["tau_learned_from"] == 10
+    one_build = (2 * 0.025**2 + 10 * log(1.1) ** 2 / 2) / 12
+    assert line["tau"] == pytest.approx(sqrt(2 * one_build))
 
 
 def test_findings_between_set_ups_know_what_the_lab_differs_by(bench, monkeypatch):
@@ -101,7 +102,7 @@ def test_findings_between_set_ups_know_what_the_lab_differs_by(bench, monkeypatc
     lines = []
     monkeypatch.setattr(storing, "store_line_findings", lambda of, load, found: lines.extend(found))
     set_ups.find_between_lines(bench.campaign)
-    assert [line.rebuilt for line in lines] == [pytest.approx([log(1.15)] * 5)] * 2
+    assert [line.rebuilt for line in lines] == [pytest.approx([log(1.15) ** 2 / 2] * 5)] * 2
     lines.clear()
     bench.campaign.source = "imported"
     bench.campaign.save()
@@ -118,4 +119,4 @@ def test_tau_is_learned_of_tools_that_count_no_iops(bench, name):
             Attempt.objects.filter(pk=attempt.pk).update(fingerprint=f"equal at {depth}")
     Measurement.objects.filter(name="bandwidth").delete()
     Measurement.objects.filter(name="iops").update(name=name)
-    assert builds.rebuilt_ratios([bench.team.pk]) == pytest.approx([log(1.1)] * 2)
+    assert builds.luck_of_builds([bench.team.pk]) == pytest.approx([log(1.1) ** 2 / 2] * 2)

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
 
-from benchlab.analysis.verdicts import Conclusion
+from benchlab.analysis.verdicts import Conclusion, _compare_frozen
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Campaign
 from benchlab.lifecycle import losses
@@ -20,7 +20,6 @@ from benchlab.runs import events
 from benchlab.runs.models import Measurement
 from benchlab.team.models import Membership, Team
 from benchlab.team.roles import Role
-from benchlab.verdicts.answers import _rank_frozen
 from benchlab.verdicts.models import DismissedAnswer
 from tests.api.conftest import client_of
 from tests.charts import made
@@ -411,7 +410,7 @@ def test_equal_numbers_told_anew_bring_nothing_back(bench, api, web):
         row.pk = None
         row.value *= 1 + 1e-12  # the last digit of a float
     Measurement.objects.bulk_create(reversed(rows))
-    _rank_frozen.cache_clear()
+    _compare_frozen.cache_clear()
     for _ in range(2):
         told = bench.answer(api)
         assert told["dismissed"] == first["dismissed"] and told["key"] == first["key"]

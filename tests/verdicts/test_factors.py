@@ -92,14 +92,14 @@ def test_while_a_campaign_goes_on_nothing_is_said_to_be_missing(bench, api):
 
 
 def test_an_effect_carries_what_this_lab_was_seen_to_differ_by(bench, api, monkeypatch):
-    """30 % between two layouts is one where builds differ by 5 %, and none where five pairs of them differ by 20 %."""
+    """30 % between two layouts is one where builds differ by 5 %, and none where twelve pairs differ by 20 %."""
     other = made.workload(bench.team, "randwrite 4 KiB")
     for name, top in (("a", 1000), ("b", 1300)):
         layout = bench.build(name)
         for load in (bench.load, other):
             bench.measure(layout, top, load=load, noise=0.001)
     assert effects(bench, api)
-    monkeypatch.setattr(builds, "rebuilt_ratios", lambda teams: (0.2, -0.2, 0.2, -0.2, 0.2))
+    monkeypatch.setattr(builds, "luck_of_builds", lambda teams: (0.2**2 / 2,) * 12)
     assert effects(bench, api) == []
 
 

@@ -58,7 +58,7 @@ def test_ratios_are_shown_and_nothing_is_decided(
     [point] = points
     assert point["ratio"] == pytest.approx(one / other)
     assert (point["verdict"], point["low"], point["repeats_needed"]) == ("not enough data", None, 3)
-    assert "one repeat" in point["reason"]
+    assert "one run each" in point["reason"]
 
 
 def test_no_article_decides_anything(shelved, api, web):
