@@ -111,6 +111,12 @@ class NotedAnswerSerializer(ObjectSerializer):
     note = serializers.CharField(max_length=MOST_NOTE, help_text="Why, in plain text")
 
 
+class ProvisionalSerializer(ObjectSerializer):
+    ended = serializers.IntegerField(help_text="Runs that ended, of all its campaigns not over")
+    runs = serializers.IntegerField(help_text="All runs of these campaigns")
+    says = serializers.CharField(help_text="The same in words")
+
+
 class AnswerSerializer(ObjectSerializer):
     key = serializers.CharField(
         help_text="What it compares, and what it says: names it where it is dismissed"
@@ -122,6 +128,10 @@ class AnswerSerializer(ObjectSerializer):
     unit = serializers.CharField()
     lower_is_better = serializers.BooleanField()
     so_far = serializers.BooleanField(help_text="The campaign is not over")
+    provisional = ProvisionalSerializer(
+        allow_null=True,
+        help_text="How many runs it rests on; it may still change. null: all of its campaigns are over",
+    )
     says = TextListField(help_text="In plain sentences")
     lines = LineSerializer(many=True)
 
@@ -369,9 +379,17 @@ def _answer_json(answer: Answer, noted: DismissalNote) -> JsonObject:
         "unit": answer.unit,
         "lower_is_better": answer.lower_is_better,
         "so_far": not answer.is_over,
+        "provisional": _provisional_json(answer),
         "says": [sentence.full_text for sentence in sentences(answer)],
         "lines": [_line_json(answer, row) for row in answer.rows],
     }
+
+
+def _provisional_json(answer: Answer) -> JsonObject | None:
+    if answer.pending is None:
+        return None
+    ended, runs = answer.pending
+    return {"ended": ended, "runs": runs, "says": answer.pending_text}
 
 
 def _dismissal_json(noted: DismissalNote) -> JsonObject | None:

@@ -22,6 +22,7 @@ from benchlab.charts import cards, metric_naming, request_params
 from benchlab.charts.line_analysis import group_by_work
 from benchlab.charts.palette import Style
 from benchlab.charts.queries import Group, Identity, Person, line_labels, line_styles, read_groups
+from benchlab.runs import progress
 from benchlab.verdicts import baselines, builds
 
 # unit -> whether lower is better
@@ -61,7 +62,8 @@ class Row:
 class Answer:
     """Answer for one workload under equal conditions.
 
-    `rows`: best first. `choices`: (key, name) of baselines, as built.
+    `rows`: best first. `choices`: (key, name) of baselines, as built. `pending`: (runs that ended, all runs) of its
+    campaigns that are not over; None once all are, so that what it says is final.
     """
 
     # key of its chart on the page
@@ -76,6 +78,7 @@ class Answer:
     choices: tuple[tuple[str, str], ...]
     # attributes that its lines share, one of ALIKE
     alike: tuple[str, ...] = ()
+    pending: tuple[int, int] | None = None
 
     @property
     def lower_is_better(self) -> bool:
@@ -87,7 +90,15 @@ class Answer:
 
     @property
     def is_over(self) -> bool:
-        return all(row.group.over for row in self.rows)
+        return self.pending is None
+
+    @property
+    def pending_text(self) -> str:
+        """ "19 of 32 runs; provisional"; "" for a final answer."""
+        if self.pending is None:
+            return ""
+        ended, runs = self.pending
+        return f"{ended} of {runs} runs; provisional"
 
     @property
     def needed_repeats(self) -> int | None:
@@ -125,7 +136,8 @@ def lines_of(user: Person, line_filter: request_params.Filter) -> list[Group]:
 
 
 def answers_of(groups: Sequence[Group], metric: str = "", baseline: str = "") -> list[Answer]:
-    """Answer each workload of these lines. Two queries, and two whose results are cached for a while.
+    """Answer each workload of these lines. Two queries, two whose results are cached for a while, and three where a
+    campaign is not over.
 
     `baseline`: a key of benchlab.verdicts.baselines. Raises BadRequest for a metric of which it is unknown whether more
     is better.
@@ -144,13 +156,33 @@ def answers_of(groups: Sequence[Group], metric: str = "", baseline: str = "") ->
         return []
     known_builds = builds.read_builds(compared)
     spread = spread_of(compared)
+    pending = _pending_runs(compared)
     answers = [
         replace(
-            _build_answer(lines, some, name, baseline, known_builds, spread, styles), alike=alike
+            _build_answer(lines, some, name, baseline, known_builds, spread, styles),
+            alike=alike,
+            pending=_sum_pending(some, pending),
         )
         for lines, some, name, alike in parts
     ]
     return [item for item in answers if item.others]
+
+
+def _pending_runs(lines: Iterable[Group]) -> dict[int, tuple[int, int]]:
+    """{campaign: (runs that ended, all of its runs)} of the campaigns that are not over."""
+    unfinished = {line.campaign for line in lines if not line.over}
+    if not unfinished:
+        return {}
+    rows = progress.progress_by_campaign(Campaign.objects.filter(pk__in=unfinished))
+    return {pk: (row.ended, row.runs) for pk, row in rows.items()}
+
+
+def _sum_pending(
+    lines: Iterable[Group], pending: Mapping[int, tuple[int, int]]
+) -> tuple[int, int] | None:
+    """(runs that ended, all runs) of the campaigns of these lines that are not over; None if all are."""
+    rows = [pending[pk] for pk in {line.campaign for line in lines} if pk in pending]
+    return (sum(ended for ended, _ in rows), sum(runs for _, runs in rows)) if rows else None
 
 
 Styles = Mapping[tuple[int, Identity], Style]

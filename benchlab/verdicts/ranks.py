@@ -30,12 +30,23 @@ WORDS = {
 }
 
 
+# A verdict that may still change has no colour.
+PLAIN_BADGE = "is-open"
+
+
+def _badge(verdict: Verdict | None, provisional: bool) -> str:
+    """CSS class of a verdict's badge; "" for the baseline and for a verdict without a colour."""
+    if verdict is None:
+        return ""
+    return PLAIN_BADGE if provisional else WORDS[verdict.conclusion][1]
+
+
 @dataclass(frozen=True, slots=True)
 class Rank:
     """A set-up in its place.
 
     The medians over the repeats are those at `depth`, its best. `verdict`: over the curve, None for the baseline.
-    `exceptions`: depths that are decided otherwise, "slower at 1, 2".
+    `exceptions`: depths that are decided otherwise, "slower at 1, 2". `provisional`: the campaign is not over.
     """
 
     place: int
@@ -48,6 +59,7 @@ class Rank:
     verdict: Verdict | None
     mark: Mark | None
     exceptions: str = ""
+    provisional: bool = False
 
     @property
     def verdict_label(self) -> str:
@@ -55,7 +67,7 @@ class Rank:
 
     @property
     def badge(self) -> str:
-        return WORDS[self.verdict.conclusion][1] if self.verdict else ""
+        return _badge(self.verdict, self.provisional)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +82,7 @@ class Lead:
     verdict: Verdict
     scale: Scale
     exceptions: str = ""
+    provisional: bool = False
 
     @property
     def large(self) -> bool:
@@ -77,7 +90,7 @@ class Lead:
 
     @property
     def badge(self) -> str:
-        return WORDS[self.verdict.conclusion][1]
+        return _badge(self.verdict, self.provisional)
 
     @property
     def scale_mark(self) -> Mark:
@@ -148,7 +161,7 @@ def _lead(answer: Answer) -> Lead | None:
     if verdict.conclusion == Conclusion.SLOWER:
         label, against, verdict = against, label, _reverse(verdict)
         but = _exceptions(row, TURNED)
-    return Lead(label, against, verdict, Scale.spanning([verdict]), but)
+    return Lead(label, against, verdict, Scale.spanning([verdict]), but, not answer.is_over)
 
 
 TURNED = {Conclusion.FASTER: Conclusion.SLOWER, Conclusion.SLOWER: Conclusion.FASTER}
@@ -207,6 +220,7 @@ def _rank_row(
         verdict,
         scale.place_verdict(verdict) if verdict else None,
         _exceptions(row),
+        not answer.is_over,
     )
 
 

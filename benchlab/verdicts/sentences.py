@@ -35,7 +35,8 @@ class Sentence:
     """A sentence in parts.
 
     `head`: the statement. `numbers`: both means if it is about one point. `rest`: interval, repeats. `exceptions`:
-    depths that are decided otherwise. `reason`: the reason, or additional facts.
+    depths that are decided otherwise. `reason`: the reason, or additional facts. `pending`: how many runs it rests on
+    while the campaign is not over.
     """
 
     conclusion: Conclusion
@@ -44,6 +45,7 @@ class Sentence:
     rest: str
     exceptions: str = ""
     reason: str = ""
+    pending: str = ""
 
     @property
     def remark(self) -> str:
@@ -54,7 +56,8 @@ class Sentence:
         """The sentence without the links that the page puts on its numbers."""
         parts = [" against ".join(number.text for number in self.numbers), self.rest]
         end = f"; {self.remark}" if self.remark else ""
-        return f"{self.head} ({'; '.join(filter(None, parts))}){end}."
+        pending = f" ({self.pending})" if self.pending else ""
+        return f"{self.head} ({'; '.join(filter(None, parts))}){end}{pending}."
 
 
 _LAST = Sentence(Conclusion.NONE, "", (), "")
@@ -62,7 +65,11 @@ _LAST = Sentence(Conclusion.NONE, "", (), "")
 
 def sentences(answer: Answer) -> list[Sentence]:
     """One sentence for each set-up against the baseline; a reason that several in a row share appears once."""
-    texts = [_sentence(answer, row, row.against) for row in answer.others if row.against]
+    texts = [
+        replace(_sentence(answer, row, row.against), pending=answer.pending_text)
+        for row in answer.others
+        if row.against
+    ]
     return [
         replace(sentence, reason="")
         if sentence.conclusion == Conclusion.UNKNOWN and sentence.reason == after.reason
