@@ -98,6 +98,8 @@ class Device:
     # B/s according to its data sheet
     rated_bandwidth: float | None = None
     firmware: str = ""
+    # as the disk reports it: "SAMSUNG MZ7LH960"
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
