@@ -265,7 +265,7 @@ CLAIMS = (
         O,
         (
             Lacks("the HDD without a cache is printed at one outstanding I/O only"),
-            Finds("rating_reached_at_depth", AZURE, "{HDD} reaches what its disk is rated for at 2 outstanding:"
+            Finds("rating_reached_at_depth", AZURE, "{HDD} does more than its disk is rated for at 2 outstanding:"
                   " 633 IOPS of 500 IOPS (one repeat: not decided)"),
         ),
     ),
