@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from benchlab.analysis.designs import Design
-from benchlab.analysis.differences import Array, Fit, Mask, compare_pairs
+from benchlab.analysis.differences import Array, Estimates, Fit, Mask, compare_pairs
 
 DRAWS = 400
 # A plateau holds the depths within 5 % of the highest: less is not worth naming (differences.LEAST).
@@ -129,26 +129,41 @@ def compare_under(
     logs = _logs(sweeps, depths)
     fit, points, _ = compare_pairs(logs, design)
     cells = _cells(depths, fit)
-    statements = [at_saturation(cells, design.tau)]
-    depth = terms.depth or depths[-1]
-    if depth in depths:
-        at = depths.index(depth)
-        se, df = float(points.se[0, at]), float(points.df[0, at])
-        means, counts = cells.means[:, at], cells.counts[:, at]
-        statements.append(at_load(cells.depths, depth, means, counts, se=se, df=df))
-    else:
-        missing = Statement(
-            Condition.LOAD, depth, None, None, None, None, Missing.NOT_MEASURED, (0, 1)
-        )
-        statements.append(missing)
     of_latency, shared = None, -1.0
     if latencies is not None:
         latency_logs = _logs(latencies, depths)
         of_latency = _cells(depths, compare_pairs(latency_logs, design)[0])
         shared = _correlation(logs, latency_logs)
     seconds = terms.seconds or _default_latency(cells, of_latency, terms.knee)
-    statements.append(at_latency(cells, seconds, design.tau, of_latency, shared))
-    return tuple(statements)
+    return (
+        at_saturation(cells, design.tau),
+        _at_requested_load(cells, points, terms.depth),
+        at_latency(cells, seconds, design.tau, of_latency, shared),
+    )
+
+
+@lru_cache(maxsize=4096)
+def compare_at_loads(
+    first: Sweep, second: Sweep, design: Design, terms: Terms
+) -> tuple[Statement, ...]:
+    """Compare two sweeps of latencies, or of anything else without a plateau, at equal load."""
+    depths = _common_depths((first, second))
+    if len(depths) < 2:
+        return ()
+    fit, points, _ = compare_pairs(_logs((first, second), depths), design)
+    return (_at_requested_load(_cells(depths, fit), points, terms.depth),)
+
+
+def _at_requested_load(cells: Cells, points: Estimates, depth: int | None) -> Statement:
+    """Return the statement at this depth; None stands for the deepest one."""
+    depth = depth or int(cells.depths[-1])
+    if depth not in cells.depths:
+        return Statement(
+            Condition.LOAD, depth, None, None, None, None, Missing.NOT_MEASURED, (0, 1)
+        )
+    at = int(np.flatnonzero(cells.depths == depth)[0])
+    se, df = float(points.se[0, at]), float(points.df[0, at])
+    return at_load(cells.depths, depth, cells.means[:, at], cells.counts[:, at], se=se, df=df)
 
 
 def freeze(sweep: Mapping[int, Mapping[int, float]]) -> Sweep:
@@ -194,9 +209,9 @@ def _correlation(first: Array, second: Array) -> float:
 def _default_latency(cells: Cells, latencies: Cells | None, knee: int | None) -> float:
     """Return the latency of the first set-up at its knee, but not at the deepest point, which nothing can cross."""
     depths = [int(depth) for depth in cells.depths]
-    known = _mean_latency(cells, cells.means) if latencies is None else latencies.means
+    means = _mean_latency(cells, cells.means) if latencies is None else latencies.means
     depth = knee if knee in depths else plateau_start(cells.depths, cells.means[0])
-    return exp(float(known[0, min(depths.index(depth), len(depths) - 2)]))
+    return exp(float(means[0, min(depths.index(depth), len(depths) - 2)]))
 
 
 def at_saturation(cells: Cells, tau: float) -> Statement:
@@ -222,13 +237,13 @@ def at_load(
     share = 1 - (1 - CONFIDENCE ** (1 / len(depths))) / 2
     half = float(stdtrit(df, share)) * se if df > 0 and counts.min() >= 2 else inf
     half *= WIDENED if counts.min() <= FEW else 1.0
-    known = half < inf
+    bounded = half < inf
     return Statement(
         Condition.LOAD,
         depth,
         exp(est),
-        exp(est - half) if known else None,
-        exp(est + half) if known else None,
+        exp(est - half) if bounded else None,
+        exp(est + half) if bounded else None,
         (exp(float(means[0])), exp(float(means[1]))),
     )
 

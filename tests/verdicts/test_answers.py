@@ -180,7 +180,7 @@ def test_a_sentence_over_a_curve_leads_to_its_chart(bench, web):
     unlike_at_one_depth(bench, 0.75)
     text = web.get(f"/campaigns/{bench.campaign.pk}/").content.decode()
     [answer] = re.findall(r'<article class="answer".*?</article>', text, re.S)
-    [said] = re.findall(r"<strong>Over all depths.*?</p>", answer, re.S)
+    [said] = re.findall(r"<p>Over all depths.*?</p>", answer, re.S)
     [key] = re.findall(r'<a href="#([^"]+)">0.96 times', said)
     assert f'id="{key}"' in text
 
