@@ -43,6 +43,11 @@ PACKING = ("compression", "dedup", "deduplication")
 # beginnings of options that slow a tool down on purpose, and values that switch such an option off
 HELD_BACK = ("rate", "think")
 NO = (None, False, 0, "", "0")
+# fio's options that make a thread spin for completions, and words in the names of engines that always do
+POLLS = ("hipri", "hipri_percentage", "iopoll", "sqthread_poll")
+POLLING_ENGINES = ("spdk",)
+# tools whose CPU time is that of their own threads; dynamo and IOmeter print the whole machine's
+OWN_CPU_TIME = ("fio",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,8 @@ class Device:
     # B/s according to its data sheet
     rated_bandwidth: float | None = None
     firmware: str = ""
+    # as the disk reports it: "SAMSUNG MZ7LH960"
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +216,11 @@ class Track:
             first += 1
         return first, end
 
+    @property
+    def known_samples(self) -> int:
+        """Number of its known values."""
+        return int(np.count_nonzero(~np.isnan(np.asarray(self.values, dtype=float))))
+
     def mean(self) -> float:
         """Mean over time of the known values; NaN without any."""
         values, spans = np.asarray(self.values, dtype=float), np.asarray(self.spans())
@@ -237,6 +249,24 @@ class Figure:
     value: float
     unit: str
     labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def tool_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tool's options with fio's further ones and those of a job file; a switch without a value is on."""
+    named = {name: value for name, value in options.items() if name not in ("extra", "job_file")}
+    lines = str(options.get("job_file") or "").splitlines()
+    for argument in (*(options.get("extra") or ()), *lines):
+        name, assigned, value = str(argument).partition("=")
+        named[name.strip()] = value.strip() if assigned else True
+    return named
+
+
+def polls(options: Mapping[str, Any]) -> bool:
+    """True if a thread of the tool, or of the kernel for it, spins for completions."""
+    named = tool_options(options)
+    engine = str(named.get("ioengine") or "")
+    spins = any(named.get(name) not in NO for name in POLLS)
+    return spins or any(word in engine for word in POLLING_ENGINES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,14 +366,21 @@ class Run:
     @property
     def held_back(self) -> str:
         """The first option that slows the tool down on purpose, also one of fio's own; "" without one."""
-        own = ("extra", "job_file")
-        options = {name: value for name, value in self.options.items() if name not in own}
-        lines = str(self.options.get("job_file") or "").splitlines()
-        for argument in (*(self.options.get("extra") or ()), *lines):
-            name, _, value = str(argument).partition("=")
-            options[name.strip()] = value.strip()
+        options = tool_options(self.options)
         slowing = (name for name in options if name.startswith(HELD_BACK))
         return next((name for name in slowing if options[name] not in NO), "")
+
+    @property
+    def polled(self) -> bool:
+        """True if a thread spins for completions: it is always busy, whatever it has to do."""
+        return polls(self.options)
+
+    @property
+    def own_thread(self) -> float:
+        """Busy share of the tool's thread, a mean over its jobs; NaN if that is unknown, or if it polls."""
+        if self.tool not in OWN_CPU_TIME or self.polled:
+            return float("nan")
+        return sum(self.figures.get(f"cpu.{kind}", float("nan")) for kind in ("user", "system"))
 
     @property
     def layout_disks(self) -> tuple[str, ...]:

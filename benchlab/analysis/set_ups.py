@@ -245,27 +245,36 @@ def _constant_options(line: Line) -> Mapping[str, object]:
     return {k: v for k, v in options if all(run.options.get(k) == v for run in line.runs)}
 
 
+def like_disks(first: Line, second: Line) -> bool:
+    """True if both use the same disks, or disks of the same models: two SSDs need not be alike."""
+    models = disk_models(first)
+    return shared_disks(first, second) or bool(models and models == disk_models(second))
+
+
+def shared_disks(first: Line, second: Line) -> bool:
+    """True if the data disks of one are among those of the other."""
+    own, other = set(first.data_disks), set(second.data_disks)
+    return own <= other or other <= own
+
+
+def disk_models(line: Line) -> tuple[str, ...]:
+    """Models of its data disks, each once; () if one of them is unknown."""
+    devices = [line.runs[0].devices.get(name) for name in line.data_disks]
+    models = {device.model if device else "" for device in devices}
+    return () if "" in models else tuple(sorted(models))
+
+
 def comparable_pairs(
-    lines: Sequence[Line], alike: Callable[[Line, Line], bool], but: Sequence[str] = ()
+    lines: Sequence[Line],
+    alike: Callable[[Line, Line], bool],
+    but: Sequence[str] = (),
+    on: Callable[[Line, Line], bool] = like_disks,
 ) -> Iterator[Pair]:
-    """Yield the `alike` pairs (first, second), in either order, on the same disks or on disks of the same kind."""
+    """Yield the `alike` pairs (first, second), in either order, `on` the same disks or on disks of the same models."""
     for first, second in permutations(lines, 2):
-        comparable = alike(first, second) and _same_disks(first, second)
+        comparable = alike(first, second) and on(first, second)
         if comparable and (pair := compare_lines(first, second, but=but)):
             yield pair
-
-
-def _same_disks(first: Line, second: Line) -> bool:
-    own, other = set(first.data_disks), set(second.data_disks)
-    if own <= other or other <= own:
-        return True
-    kinds = [_rotational(line) for line in (first, second)]
-    return kinds[0] == kinds[1] and None not in kinds[0]
-
-
-def _rotational(line: Line) -> set[bool | None]:
-    devices = [line.runs[0].devices.get(name) for name in line.data_disks]
-    return {device.rotational if device else None for device in devices}
 
 
 def pair_design(first: Line, second: Line) -> Design:

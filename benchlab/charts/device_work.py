@@ -32,8 +32,9 @@ from benchlab.analysis.devices import (
     full_station,
     request_hit_ratio,
 )
-from benchlab.analysis.evidence import Layer
+from benchlab.analysis.evidence import OWN_CPU_TIME, Layer, polls
 from benchlab.analysis.knees import Cap
+from benchlab.campaigns.models import Run
 from benchlab.charts.device_stacks import (
     DiskUse,
     disk_uses,
@@ -300,7 +301,10 @@ def _reached_depth(repeats: Sequence[Sample]) -> bool:
 
 def _read_points(samples: Sequence[Sample]) -> dict[int, Deepest]:
     """{attempt: its point} of the attempts whose disks are known and sampled."""
-    columns = ("windows", "facts_id", "meta", "layout__plan", "layout__stack", "run__stage")
+    columns = (
+        *("windows", "facts_id", "meta", "layout__plan", "layout__stack"),
+        *("run__stage", "run__tool", "run__options"),
+    )
     rows = Attempt.objects.filter(pk__in={sample.attempt for sample in samples})
     attempts = {row.pk: row for row in rows.select_related("layout", "run").only(*columns)}
     disks = {pk: sorted(names) for pk, row in attempts.items() if (names := read_layout_disks(row))}
@@ -318,6 +322,7 @@ def _read_points(samples: Sequence[Sample]) -> dict[int, Deepest]:
     return {
         sample.attempt: _sampled_point(
             sample,
+            attempts[sample.attempt].run,
             select_part(tracks[sample.attempt], read_windows(attempts[sample.attempt])),
             disks[sample.attempt],
             volumes[sample.attempt],
@@ -351,8 +356,13 @@ def _volume_names(attempts: Collection[Attempt]) -> dict[int, str]:
     return volumes
 
 
-def _sampled_point(sample: Sample, part: Part, disks: Iterable[str], volume: str) -> Deepest:
-    """One run: requests in flight at each disk and at the volume, and its busiest core or the tool's own thread."""
+def _sampled_point(
+    sample: Sample, run: Run, part: Part, disks: Iterable[str], volume: str
+) -> Deepest:
+    """One run: requests in flight at each disk and at the volume, and its busiest core or the tool's own thread.
+
+    A thread that polls keeps a core busy whatever it has to do, so then the CPU is unknown.
+    """
     cores = [
         1 - track.mean - (part.mean(device, IOWAIT) if (device, IOWAIT) in part.by_key else 0.0)
         for (device, metric), track in part.by_key.items()
@@ -360,14 +370,14 @@ def _sampled_point(sample: Sample, part: Part, disks: Iterable[str], volume: str
     ]
     loads = [core for core in cores if not math.isnan(core)]
     thread = [sample.values[name] for name in ("cpu.user", "cpu.system") if name in sample.values]
-    if len(thread) == 2:
+    if len(thread) == 2 and run.tool in OWN_CPU_TIME:
         loads.append(sum(thread))
     entered = None if volume in disks else part.by_key.get((volume, "queue"))
     return Deepest(
         sample.outstanding or 0,
         sample.values["iops"],
         {name: part.mean(name, "queue") for name in disks},
-        max(loads, default=None),
+        None if polls(run.options) else max(loads, default=None),
         entered.mean if entered else None,
     )
 
@@ -396,7 +406,7 @@ def full_station_text(station: FullStation, cap: Cap | None = None) -> str:
     """ "the disks, where 92 % of the I/Os wait that the last doubling added"."""
     share = _queued_share(station.queued)
     busy = f"{percent_text(station.cpu or 0.0)} busy (its busiest core, or the tool's own thread)"
-    cpu = "nobody looked at the CPU" if station.cpu is None else f"the CPU was {busy}"
+    cpu = "how busy the CPU was is unknown" if station.cpu is None else f"the CPU was {busy}"
     disks_text = f"{share} of the I/Os that the last doubling added wait at the disks, {cpu}"
     if station.full == Full.NOT_YET:
         return f"nothing yet, it has {percent_text(station.gain)} more IOPS than at half, so measure deeper"

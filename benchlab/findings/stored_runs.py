@@ -386,6 +386,7 @@ def _evidence_device(facts: Mapping[str, Any]) -> Device:
         scheduler=facts.get("scheduler") or "",
         write_cache=(facts.get("queue") or {}).get("write_cache", ""),
         firmware=facts.get("firmware") or "",
+        model=facts.get("model") or "",
         logical_block=facts.get("logical_sector") or None,
         physical_block=facts.get("physical_sector") or None,
         link=facts.get("link_bandwidth") or None,

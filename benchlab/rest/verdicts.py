@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -19,6 +19,7 @@ from rest_framework.response import Response
 
 from benchlab.analysis.designs import Order
 from benchlab.analysis.devices import Full
+from benchlab.analysis.headline import Condition, Missing
 from benchlab.analysis.verdicts import Comparison, Conclusion, Verdict
 from benchlab.campaigns.models import Campaign
 from benchlab.charts import device_work, line_analysis, request_params
@@ -31,9 +32,10 @@ from benchlab.rest.operations import (
     operation,
 )
 from benchlab.team.services import requesting_user
-from benchlab.verdicts import baselines, dismissals, matrix, single_line_summary
+from benchlab.verdicts import baselines, dismissals, headlines, matrix, single_line_summary
 from benchlab.verdicts.answers import Answer, Row, answers_of, lines_of
 from benchlab.verdicts.dismissals import DismissalNote
+from benchlab.verdicts.headlines import Headline
 from benchlab.verdicts.matrix import factors_of
 from benchlab.verdicts.sentences import sentences
 from benchlab.web.api import SingleAnswerViewSet
@@ -77,6 +79,30 @@ class PointSerializer(SaidSerializer):
     runs = NumberListField(help_text="Of both lines: where the numbers come from")
 
 
+class StatementSerializer(ObjectSerializer):
+    condition = serializers.ChoiceField(choices=[condition.value for condition in Condition])
+    at = serializers.FloatField(
+        allow_null=True, help_text="Outstanding I/Os, or the latency in s; null: at saturation"
+    )
+    ratio = serializers.FloatField(
+        allow_null=True, help_text="Of this line's value over the baseline's; null: see `missing`"
+    )
+    low = serializers.FloatField(
+        allow_null=True,
+        help_text="95 %; that of a load holds for all depths at once. null: the error is unknown",
+    )
+    high = serializers.FloatField(allow_null=True)
+    baseline_value = serializers.FloatField(allow_null=True, help_text="Base unit")
+    value = serializers.FloatField(allow_null=True)
+    missing = serializers.ChoiceField(
+        choices=[missing.value for missing in Missing],
+        allow_null=True,
+        help_text="Why there is no ratio",
+    )
+    headline = serializers.BooleanField(help_text="The one that pages show large")
+    says = serializers.CharField(help_text="In one plain sentence")
+
+
 class LineSerializer(ObjectSerializer):
     place = serializers.IntegerField(
         help_text="1 + the number of lines that are better beyond doubt, over all comparisons of these answers"
@@ -106,6 +132,14 @@ class LineSerializer(ObjectSerializer):
     )
     curve = SaidSerializer(allow_null=True, help_text="Over all depths that both have")
     points = PointSerializer(many=True)
+    statements = StatementSerializer(
+        many=True,
+        help_text="At saturation, at equal load (`depth`) and at equal latency (`max_latency`); none without a sweep",
+    )
+    efficiency = serializers.FloatField(
+        allow_null=True,
+        help_text="Ratio at saturation per disk; null: unknown, or both have as many disks",
+    )
     overtakes_at = NumberListField(help_text="Depths from which the lead has changed")
     left_out = NumberListField(help_text="Depths that only one of both has")
 
@@ -129,6 +163,12 @@ class NotedAnswerSerializer(ObjectSerializer):
     note = serializers.CharField(max_length=MOST_NOTE, help_text="Why, in plain text")
 
 
+class ProvisionalSerializer(ObjectSerializer):
+    ended = serializers.IntegerField(help_text="Runs that ended, of all its campaigns not over")
+    runs = serializers.IntegerField(help_text="All runs of these campaigns")
+    says = serializers.CharField(help_text="The same in words")
+
+
 class AnswerSerializer(ObjectSerializer):
     key = serializers.CharField(
         help_text="What it compares, and what it says: names it where it is dismissed"
@@ -140,6 +180,10 @@ class AnswerSerializer(ObjectSerializer):
     unit = serializers.CharField()
     lower_is_better = serializers.BooleanField()
     so_far = serializers.BooleanField(help_text="The campaign is not over")
+    provisional = ProvisionalSerializer(
+        allow_null=True,
+        help_text="How many runs it rests on; it may still change. null: all of its campaigns are over",
+    )
     says = TextListField(help_text="In plain sentences")
     lines = LineSerializer(many=True)
 
@@ -228,6 +272,7 @@ KNOWN_PARAMETERS = {
     "moment",
     "baseline",
     "metric",
+    *headlines.PARAMS,
 }
 _PARAMETERS_TEXT = f"there are {', '.join(sorted(KNOWN_PARAMETERS))}"
 
@@ -248,6 +293,22 @@ FILTER_PARAMETERS = [
         description="The `key` of a line to compare with, or a topology's id; without it: the one built first",
     ),
     OpenApiParameter("metric", OpenApiTypes.STR, description="Without it: the tool's first"),
+    OpenApiParameter(
+        "depth",
+        OpenApiTypes.INT,
+        description="Outstanding I/Os of the equal load; without it: the deepest that both have",
+    ),
+    OpenApiParameter(
+        "max_latency",
+        OpenApiTypes.STR,
+        description="The equal latency, such as 5ms or 0.005; without it: the baseline's at its knee",
+    ),
+    OpenApiParameter(
+        "latency_of",
+        OpenApiTypes.STR,
+        enum=headlines.STATISTICS,
+        description="Statistic of that latency; without it: mean",
+    ),
     OpenApiParameter("stage", OpenApiTypes.STR, many=True, description="built, resync, after-1, …"),
     OpenApiParameter("moment", OpenApiTypes.STR, description="Likewise, one"),
 ]
@@ -296,12 +357,17 @@ class Verdicts(SingleAnswerViewSet[Any]):
             lines = lines_of(request.user, line_filter)
             metric = request_params.requested_metric(query)
             answers = answers_of(lines, metric, baseline)
+            terms = headlines.requested_terms(query)
         factors = factors_of(lines, metric)
         effects = [_effect_json(effect, by.metric) for by in factors for effect in by.effects]
         without = [sentence for by in factors for sentence in by.omissions]
         curves = [_curve_json(line) for line in single_line_summary.summarize_curves(lines)]
         noted = dismissals.notes_of_answers(request.user, answers)
-        results = [_answer_json(answer, note) for answer, note in zip(answers, noted, strict=True)]
+        of_answers = headlines.headlines_of(answers, terms)
+        results = [
+            _answer_json(answer, note, some)
+            for answer, note, some in zip(answers, noted, of_answers, strict=True)
+        ]
         return Response(
             {"results": results, "curves": curves, "effects": effects, "effects_without": without}
         )
@@ -330,7 +396,10 @@ class Verdicts(SingleAnswerViewSet[Any]):
 
     def _noted_response(self, answer: Answer) -> Response:
         [note] = dismissals.notes_of_answers(self.request.user, [answer])
-        return Response(_answer_json(answer, note))
+        with parameter_errors():
+            terms = headlines.requested_terms(_valid_query(self.request))
+        [some] = headlines.headlines_of([answer], terms)
+        return Response(_answer_json(answer, note, some))
 
 
 def _valid_query(request: Request) -> QueryDict:
@@ -377,7 +446,8 @@ def _effect_json(row: matrix.NotableEffect, metric: str) -> JsonObject:
     }
 
 
-def _answer_json(answer: Answer, noted: DismissalNote) -> JsonObject:
+def _answer_json(answer: Answer, noted: DismissalNote, of_rows: Sequence[Headline]) -> JsonObject:
+    by_key = {headline.row.key: headline for headline in of_rows}
     return {
         "key": noted.key,
         "dismissed": _dismissal_json(noted),
@@ -387,9 +457,17 @@ def _answer_json(answer: Answer, noted: DismissalNote) -> JsonObject:
         "unit": answer.unit,
         "lower_is_better": answer.lower_is_better,
         "so_far": not answer.is_over,
+        "provisional": _provisional_json(answer),
         "says": [sentence.full_text for sentence in sentences(answer)],
-        "lines": [_line_json(answer, row) for row in answer.rows],
+        "lines": [_line_json(answer, row, by_key.get(row.key)) for row in answer.rows],
     }
+
+
+def _provisional_json(answer: Answer) -> JsonObject | None:
+    if answer.pending is None:
+        return None
+    ended, runs = answer.pending
+    return {"ended": ended, "runs": runs, "says": answer.pending_text}
 
 
 def _dismissal_json(noted: DismissalNote) -> JsonObject | None:
@@ -405,7 +483,7 @@ def _dismissal_json(noted: DismissalNote) -> JsonObject | None:
     }
 
 
-def _line_json(answer: Answer, row: Row) -> JsonObject:
+def _line_json(answer: Answer, row: Row, headline: Headline | None) -> JsonObject:
     against = row.against
     design = against.design if against else None
     return {
@@ -422,9 +500,29 @@ def _line_json(answer: Answer, row: Row) -> JsonObject:
         "tau_learned_from": design.learned if design else None,
         "curve": _verdict_json(against.curve) if against and against.curve else None,
         "points": _points_json(answer, row, against) if against else [],
+        "statements": _statements_json(headline) if headline else [],
+        "efficiency": headline.efficiency if headline else None,
         "overtakes_at": list(against.crossings) if against else [],
         "left_out": list(against.left_out) if against else [],
     }
+
+
+def _statements_json(headline: Headline) -> list[JsonObject]:
+    return [
+        {
+            "condition": statement.condition,
+            "at": statement.at or None,
+            "ratio": statement.ratio,
+            "low": statement.low,
+            "high": statement.high,
+            "baseline_value": statement.values[0] if statement.values else None,
+            "value": statement.values[1] if statement.values else None,
+            "missing": statement.missing,
+            "headline": statement is headline.chosen,
+            "says": f"{headline.sentence(statement)}.",
+        }
+        for statement in headline.statements
+    ]
 
 
 def _points_json(answer: Answer, row: Row, against: Comparison) -> list[JsonObject]:

@@ -29,6 +29,7 @@ from benchlab.charts import cards, metric_naming, request_params
 from benchlab.charts.line_analysis import group_by_work
 from benchlab.charts.palette import Style
 from benchlab.charts.queries import Group, Identity, Person, line_labels, line_styles, read_groups
+from benchlab.runs import progress
 from benchlab.verdicts import baselines, builds
 
 # unit -> whether lower is better
@@ -69,7 +70,8 @@ class Row:
 class Answer:
     """Answer for one workload under equal conditions.
 
-    `rows`: best first. `choices`: (key, name) of baselines, as built.
+    `rows`: best first. `choices`: (key, name) of baselines, as built. `pending`: (runs that ended, all runs) of its
+    campaigns that are not over; None once all are, so that what it says is final.
     """
 
     # key of its chart on the page
@@ -84,6 +86,7 @@ class Answer:
     choices: tuple[tuple[str, str], ...]
     # attributes that its lines share, one of ALIKE
     alike: tuple[str, ...] = ()
+    pending: tuple[int, int] | None = None
 
     @property
     def lower_is_better(self) -> bool:
@@ -95,7 +98,15 @@ class Answer:
 
     @property
     def is_over(self) -> bool:
-        return all(row.group.over for row in self.rows)
+        return self.pending is None
+
+    @property
+    def pending_text(self) -> str:
+        """ "19 of 32 runs; provisional"; "" for a final answer."""
+        if self.pending is None:
+            return ""
+        ended, runs = self.pending
+        return f"{ended} of {runs} runs; provisional"
 
     @property
     def needed_repeats(self) -> int | None:
@@ -133,7 +144,8 @@ def lines_of(user: Person, line_filter: request_params.Filter) -> list[Group]:
 
 
 def answers_of(groups: Sequence[Group], metric: str = "", baseline: str = "") -> list[Answer]:
-    """Answer each workload of these lines. Two queries, and two whose results are cached for a while.
+    """Answer each workload of these lines. Two queries, two whose results are cached for a while, and three where a
+    campaign is not over.
 
     `baseline`: a key of benchlab.verdicts.baselines. Raises BadRequest for a metric of which it is unknown whether more
     is better.
@@ -157,11 +169,33 @@ def answers_of(groups: Sequence[Group], metric: str = "", baseline: str = "") ->
     ]
     # All comparisons of a page are one family.
     most_p = largest_p(item.pairs for item in matched)
+    pending = _pending_runs(compared)
     answers = [
-        replace(_build_answer(lines, item, most_p, styles), alike=alike)
-        for (lines, _, _, alike), item in zip(parts, matched, strict=True)
+        replace(
+            _build_answer(lines, item, most_p, styles),
+            alike=alike,
+            pending=_sum_pending(some, pending),
+        )
+        for (lines, some, _, alike), item in zip(parts, matched, strict=True)
     ]
     return [item for item in answers if item.others]
+
+
+def _pending_runs(lines: Iterable[Group]) -> dict[int, tuple[int, int]]:
+    """{campaign: (runs that ended, all of its runs)} of the campaigns that are not over."""
+    unfinished = {line.campaign for line in lines if not line.over}
+    if not unfinished:
+        return {}
+    rows = progress.progress_by_campaign(Campaign.objects.filter(pk__in=unfinished))
+    return {pk: (row.ended, row.runs) for pk, row in rows.items()}
+
+
+def _sum_pending(
+    lines: Iterable[Group], pending: Mapping[int, tuple[int, int]]
+) -> tuple[int, int] | None:
+    """(runs that ended, all runs) of the campaigns of these lines that are not over; None if all are."""
+    rows = [pending[pk] for pk in {line.campaign for line in lines} if pk in pending]
+    return (sum(ended for ended, _ in rows), sum(runs for _, runs in rows)) if rows else None
 
 
 Styles = Mapping[tuple[int, Identity], Style]

@@ -7,17 +7,20 @@ a template.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log
 from types import MappingProxyType
 
 from benchlab.analysis.formats import shown_unit
+from benchlab.analysis.headline import Statement
 from benchlab.analysis.verdicts import Conclusion, Verdict
 from benchlab.charts import metric_naming, sparkline
 from benchlab.charts.queries import Group
 from benchlab.verdicts.answers import TAILS, Answer, Row, medians_of
+from benchlab.verdicts.headlines import Headline, interval_text
+from benchlab.verdicts.sentences import interval_words
 from benchlab.web.units import short_si, si
 
 # Label of a verdict, and the CSS class of its badge.
@@ -31,12 +34,23 @@ WORDS = {
 }
 
 
+# A verdict that may still change has no colour.
+PLAIN_BADGE = "is-open"
+
+
+def _badge(verdict: Verdict | None, provisional: bool) -> str:
+    """CSS class of a verdict's badge; "" for the baseline and for a verdict without a colour."""
+    if verdict is None:
+        return ""
+    return PLAIN_BADGE if provisional else WORDS[verdict.conclusion][1]
+
+
 @dataclass(frozen=True, slots=True)
 class Rank:
     """A set-up in its place.
 
     The medians over the repeats are those at `depth`, its best. `verdict`: over the curve, None for the baseline.
-    `exceptions`: depths that are decided otherwise, "slower at 1, 2".
+    `exceptions`: depths that are decided otherwise, "slower at 1, 2". `provisional`: the campaign is not over.
     """
 
     place: int
@@ -49,6 +63,7 @@ class Rank:
     verdict: Verdict | None
     mark: Mark | None
     exceptions: str = ""
+    provisional: bool = False
 
     @property
     def verdict_label(self) -> str:
@@ -56,14 +71,14 @@ class Rank:
 
     @property
     def badge(self) -> str:
-        return WORDS[self.verdict.conclusion][1] if self.verdict else ""
+        return _badge(self.verdict, self.provisional)
 
 
 @dataclass(frozen=True, slots=True)
 class Lead:
     """Verdict that a card shows large: the set-up that is ahead, compared with the other.
 
-    `large`: whether the card shows it.
+    `headline`: what its figure says of a sweep; without one the figure is the ratio over the curve.
     """
 
     label: str
@@ -71,18 +86,41 @@ class Lead:
     verdict: Verdict
     scale: Scale
     exceptions: str = ""
+    provisional: bool = False
+    headline: Headline | None = None
 
     @property
     def large(self) -> bool:
+        """True if the figure rests on enough data to be shown."""
+        if self.headline and self.verdict.conclusion == Conclusion.OVERTAKES:
+            return True
         return self.verdict.conclusion in (Conclusion.FASTER, Conclusion.SLOWER, Conclusion.NONE)
 
     @property
+    def figure(self) -> Verdict | Statement:
+        return self.headline.winner_first if self.headline else self.verdict
+
+    @property
+    def figure_names(self) -> tuple[str, str]:
+        """The set-up that the figure is about, and the other one."""
+        if self.headline:
+            return self.headline.label, self.headline.against
+        return self.label, self.against
+
+    @property
+    def interval(self) -> str:
+        figure = self.figure
+        if isinstance(figure, Statement):
+            return interval_text(figure)
+        return interval_words(figure)
+
+    @property
     def badge(self) -> str:
-        return WORDS[self.verdict.conclusion][1]
+        return _badge(self.verdict, self.provisional)
 
     @property
     def scale_mark(self) -> Mark:
-        return self.scale.place_verdict(self.verdict)
+        return self.scale.place_verdict(self.figure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +141,8 @@ class RankTable:
     lead: Lead | None
 
 
-def rank_table(answer: Answer) -> RankTable:
+def rank_table(answer: Answer, headlines: Sequence[Headline] = ()) -> RankTable:
+    """Return the table of an answer, whose lead has one of these headlines if it has an interval."""
     rows = answer.rows
     curves = [row.against.curve for row in rows if row.against and row.against.curve]
     scale = Scale.spanning(curves)
@@ -125,11 +164,11 @@ def rank_table(answer: Answer) -> RankTable:
         partly=bool(shared) and any(depths != shared for depths in of_each),
         scale=scale,
         ranks=ranks,
-        lead=_lead(answer),
+        lead=_lead(answer, headlines),
     )
 
 
-def _lead(answer: Answer) -> Lead | None:
+def _lead(answer: Answer, headlines: Sequence[Headline]) -> Lead | None:
     """The best set-up ahead of the baseline, else the baseline ahead of another (reversed), else neither ahead."""
     verdicts = [
         (row, row.against.curve) for row in answer.rows if row.against and row.against.curve
@@ -150,7 +189,9 @@ def _lead(answer: Answer) -> Lead | None:
     if verdict.conclusion == Conclusion.SLOWER:
         label, against, verdict = against, label, _reverse(verdict)
         but = _exceptions(row, TURNED)
-    return Lead(label, against, verdict, Scale.spanning([verdict]), but)
+    headline = next((one for one in headlines if one.row is row and one.is_certain), None)
+    scale = Scale.spanning([headline.winner_first if headline else verdict])
+    return Lead(label, against, verdict, scale, but, not answer.is_over, headline)
 
 
 TURNED = {Conclusion.FASTER: Conclusion.SLOWER, Conclusion.SLOWER: Conclusion.FASTER}
@@ -211,6 +252,7 @@ def _rank_row(
         verdict,
         scale.place_verdict(verdict) if verdict else None,
         _exceptions(row),
+        not answer.is_over,
     )
 
 
@@ -266,7 +308,7 @@ class Scale:
     most: float
 
     @classmethod
-    def spanning(cls, verdicts: Iterable[Verdict]) -> Scale:
+    def spanning(cls, verdicts: Iterable[Verdict | Statement]) -> Scale:
         """Return a scale that holds 1, all ratios and their intervals."""
         ends = [0.0]
         for verdict in verdicts:
@@ -292,8 +334,8 @@ class Scale:
         """Ticks at 1 and at as many other ratios as have room."""
         return max((self._ticks(steps) for steps in STEPS), key=len)
 
-    def place_verdict(self, verdict: Verdict) -> Mark:
-        at = self._coordinate(_bounded_log(verdict.ratio))
+    def place_verdict(self, verdict: Verdict | Statement) -> Mark:
+        at = self._coordinate(_bounded_log(verdict.ratio or 1))
         span = ""
         if verdict.low is not None and verdict.high is not None:
             span = f"M{self._coordinate(_bounded_log(verdict.low))} 0H{self._coordinate(_bounded_log(verdict.high))}"

@@ -35,7 +35,8 @@ class Sentence:
     """A sentence in parts.
 
     `head`: the statement. `numbers`: both means if it is about one point. `rest`: interval, repeats. `exceptions`:
-    depths that are decided otherwise. `reason`: the reason, or additional facts.
+    depths that are decided otherwise. `reason`: the reason, or additional facts. `pending`: how many runs it rests on
+    while the campaign is not over.
     """
 
     conclusion: Conclusion
@@ -44,6 +45,7 @@ class Sentence:
     rest: str
     exceptions: str = ""
     reason: str = ""
+    pending: str = ""
 
     @property
     def remark(self) -> str:
@@ -54,7 +56,8 @@ class Sentence:
         """The sentence without the links that the page puts on its numbers."""
         parts = [" against ".join(number.text for number in self.numbers), self.rest]
         end = f"; {self.remark}" if self.remark else ""
-        return f"{self.head} ({'; '.join(filter(None, parts))}){end}."
+        pending = f" ({self.pending})" if self.pending else ""
+        return f"{self.head} ({'; '.join(filter(None, parts))}){end}{pending}."
 
 
 _LAST = Sentence(Conclusion.NONE, "", (), "")
@@ -62,7 +65,11 @@ _LAST = Sentence(Conclusion.NONE, "", (), "")
 
 def sentences(answer: Answer) -> list[Sentence]:
     """One sentence for each set-up against the baseline; a reason that several in a row share appears once."""
-    texts = [_sentence(answer, row, row.against) for row in answer.others if row.against]
+    texts = [
+        replace(_sentence(answer, row, row.against), pending=answer.pending_text)
+        for row in answer.others
+        if row.against
+    ]
     return [
         replace(sentence, reason="")
         if sentence.conclusion == Conclusion.UNKNOWN and sentence.reason == after.reason
@@ -78,7 +85,7 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
         by = f" by {_metric_label(answer)}" if _metric_label(answer) else ""
         head = f"{row.label} against {base.label}{by}: {curve.reason}"
         return Sentence(
-            curve.conclusion, head, (), f"{_metric_noun(answer)}, {repeats_words(curve)}"
+            curve.conclusion, head, (), f"{metric_noun(answer)}, {repeats_words(curve)}"
         )
     depth, verdict = _representative(against, curve)
     numbers = _numbers_winner_first(answer, row, depth, verdict) if verdict.values else ()
@@ -99,7 +106,7 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
         where = "over all depths " if but else _depth_phrase(depth)
         most = f"at most {verdict.within}" if small else "less than is worth naming"
         head = f"{_metric_prefix(answer)}{where}{row.label} and {base.label} differ by {most}"
-        ratio = f"{times_text(verdict.ratio)} the {_metric_noun(answer)}"
+        ratio = f"{times_text(verdict.ratio)} the {metric_noun(answer)}"
         # Both are relative to the baseline, so that the ratio lies in its interval.
         return Sentence(
             verdict.conclusion,
@@ -179,7 +186,7 @@ def _ratios_by_depth(answer: Answer, row: Row, against: Comparison) -> str:
     """Describe an undecided curve by the smallest and the largest ratio of its depths."""
     ratios = sorted(point.ratio for point in against.points.values())
     low, high = ratios[0], ratios[-1]
-    word, base = _metric_noun(answer), answer.baseline.label
+    word, base = metric_noun(answer), answer.baseline.label
     if answer.lower_is_better:
         return (
             f"the {word} of {row.label} was {ratio_range(low, high)} times that of {base}, by depth"
@@ -206,7 +213,7 @@ def _representative(against: Comparison, curve: Verdict) -> tuple[int | None, Ve
     return depth, alike[depth]
 
 
-def _metric_noun(answer: Answer) -> str:
+def metric_noun(answer: Answer) -> str:
     """Noun for the metric: IOPS or throughput; a general one if its longer name begins the sentence."""
     name = metric_naming.metric_word(answer.metric)
     if answer.metric in metric_naming.METRICS:
@@ -228,7 +235,7 @@ def _metric_prefix(answer: Answer) -> str:
 
 def _comparison_clause(answer: Answer, row: Row, verdict: Verdict, does: str) -> str:
     """Say how the faster one compares; it is the subject. `does`: the verb, "did" for an undecided comparison."""
-    word, ratio = _metric_noun(answer), max(verdict.ratio, 1 / verdict.ratio)
+    word, ratio = metric_noun(answer), max(verdict.ratio, 1 / verdict.ratio)
     ahead = (verdict.ratio < 1) == answer.lower_is_better
     winner, loser = (row, answer.baseline) if ahead else (answer.baseline, row)
     if answer.lower_is_better:

@@ -13,6 +13,7 @@ from agents.plans.chain import LayerSpec
 from agents.plans.stack import Placed, StackPlan
 from benchlab.analysis.devices import Full, FullStation
 from benchlab.analysis.knees import Cap
+from benchlab.campaigns.models import Run
 from benchlab.charts import device_work
 from benchlab.charts.cards import campaign_cards
 from benchlab.charts.queries import read_groups
@@ -97,6 +98,9 @@ def test_a_full_core_and_nothing_that_is_seen(line, user):
     Series.objects.filter(metric="cpu.iowait").delete()
     [found] = only(campaign, user).values()
     assert found.full == Full.CPU and found.cpu == pytest.approx(0.98)
+    Run.objects.update(options={"extra": ["hipri"]})
+    [found] = only(campaign, user).values()
+    assert (found.full, found.cpu) == (Full.NOTHING, None), "a thread that polls is always busy"
 
 
 def test_the_layers_between_a_volume_and_its_disks(line, user, django_assert_num_queries):
@@ -228,7 +232,7 @@ def test_words():
     )
     nothing = "nothing that is seen, but a lock, a log, a link or a limit above the disks; 10 % of"
     assert said(Full.NOTHING).startswith(nothing) and "the CPU was 40 % busy" in said(Full.NOTHING)
-    assert said(Full.NOTHING, cpu=None).endswith("nobody looked at the CPU")
+    assert said(Full.NOTHING, cpu=None).endswith("how busy the CPU was is unknown")
     assert said(Full.NOT_YET, gain=0.3).startswith("nothing yet, it has 30 % more IOPS")
     assert said(Full.UNCLEAR, queued=-0.1).startswith("cannot be told; 0 % of")
 

@@ -6,14 +6,21 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models import F
 from rest_framework.test import APIClient
 
+from agents.plans import applied_part
 from benchlab.audit.models import Entry
+from benchlab.campaigns.models import Run
 from benchlab.findings.models import Finding
+from benchlab.hosts.models import FactSnapshot
+from benchlab.runs.models import Measurement
 from benchlab.team import tokens
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
+from benchlab.verdicts import set_ups
 from tests.api.conftest import api, client_of, everything, nudges, other_api, ours, theirs  # noqa: F401
+from tests.topologies import plans
 
 pytestmark = pytest.mark.django_db
 
@@ -135,3 +142,29 @@ def test_the_librarys_are_seen_and_dismissed_by_nobody(api, ours):  # noqa: F811
     assert len(listed(api, "?library=true")) == 1 and listed(api) == []
     answer = api.post(f"/api/findings/{ours.finding.pk}/dismiss/", {"note": "x"})
     assert answer.status_code in (403, 404)
+
+
+def test_an_enterprise_ssd_is_not_accused_of_losing_data(lab, user):
+    """Two stacks that differ in their disk: one with a volatile write cache, one that reports none."""
+    caches = {"hdd": ("sdb", "write back", "870 QVO"), "ssd": ("nvme0n1", "write through", "PM893")}
+    facts = plans.many_disks()
+    snapshot = FactSnapshot.objects.latest()
+    snapshot.facts["devices"] = [
+        {"name": name, "queue": {"write_cache": cache}, "model": model, "rotational": False}
+        for name, cache, model in caches.values()
+    ]
+    snapshot.save()
+    for layout, role in zip(lab.campaign.layouts.order_by("pk"), caches, strict=True):
+        layout.stack = [plans.layer("raw", data=(role, 1))]
+        layout.plan = applied_part.to_json(plans.made(layout.stack, facts))
+        layout.save()
+    Run.objects.update(options={"rw": "randwrite", "size": 1 << 30, "fsync": 1})
+    slow = Measurement.objects.filter(name="iops", attempt__layout=lab.campaign.layouts.first())
+    slow.update(value=F("value") / 20)
+    set_ups.sweep_campaigns([lab.campaign.pk])
+    client = client_of(user)
+    [finding] = listed(client, "?kind=sync_disabled")
+    assert "its disks (PM893) report no volatile write cache" in finding["says"]
+    assert "With power-loss protection that is safe" in finding["says"]
+    assert (finding["severity"], finding["label"]) == ("note", "Durability differs")
+    assert listed(client, "?kind=conditions_differ") == []

@@ -231,8 +231,9 @@ CLAIMS = (
         (
             Lacks("the figures under Linux are not printed"),
             Ratio(NOSYNC, SYNC, FSYNC, 115687.300, 6676.001),
-            Finds("sync_disabled", PG, "{NOSYNC} did 17.3 times the fsyncs of {SYNC} at 1 outstanding, for it makes"
-                  " nothing durable: sync=disabled (one repeat each: not decided)"),
+            Finds("sync_disabled", PG, "{NOSYNC} did 17.3 times the fsyncs of {SYNC} at 1 outstanding (one repeat"
+                  " each: not decided): with sync=disabled a sync returns before the data is on disk, and a crash loses"
+                  " up to the last transaction group (5 s by default)"),
         ),
     ),
     Claim(
@@ -264,7 +265,7 @@ CLAIMS = (
         O,
         (
             Lacks("the HDD without a cache is printed at one outstanding I/O only"),
-            Finds("rating_reached_at_depth", AZURE, "{HDD} reaches what its disk is rated for at 2 outstanding:"
+            Finds("rating_reached_at_depth", AZURE, "{HDD} does more than its disk is rated for at 2 outstanding:"
                   " 633 IOPS of 500 IOPS (one repeat: not decided)"),
         ),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from math import exp, log
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 
 from benchlab.analysis.verdicts import Conclusion
 from benchlab.campaigns.models import Run
-from benchlab.runs.models import Attempt, Measurement
+from benchlab.runs.models import Attempt, Layout, Measurement
+from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.verdicts import sentences
 from benchlab.verdicts.sentences import Sentence
 from tests.charts import made
@@ -178,7 +180,7 @@ def test_a_sentence_over_a_curve_leads_to_its_chart(bench, web):
     unlike_at_one_depth(bench, 0.75)
     text = web.get(f"/campaigns/{bench.campaign.pk}/").content.decode()
     [answer] = re.findall(r'<article class="answer".*?</article>', text, re.S)
-    [said] = re.findall(r"<strong>Over all depths.*?</p>", answer, re.S)
+    [said] = re.findall(r"<p>Over all depths.*?</p>", answer, re.S)
     [key] = re.findall(r'<a href="#([^"]+)">0.96 times', said)
     assert f'id="{key}"' in text
 
@@ -224,7 +226,7 @@ def test_a_reason_that_several_have_in_a_row_is_told_once(monkeypatch, says, rea
         for why in reasons.split()
     ]
     monkeypatch.setattr(sentences, "_sentence", lambda answer, row, against: against)
-    answer: Any = SimpleNamespace(others=rows)
+    answer: Any = SimpleNamespace(others=rows, pending_text="")
     assert [one.reason for one in sentences.sentences(answer)] == told
 
 
@@ -234,3 +236,45 @@ def test_a_reason_that_several_have_in_a_row_is_told_once(monkeypatch, says, rea
 )
 def test_percents_have_two_digits(ratio, words):
     assert sentences._percent_text(ratio) == words
+
+
+@pytest.fixture
+def half_done(bench):
+    """B beats a clearly, and a third layout waits for its runs: 18 of 20 runs ended."""
+    for name, top in (("a", 1000), ("b", 3000)):
+        bench.measure(bench.build(name), top)
+    waiting = bench.build("c")
+    Layout.objects.filter(pk=waiting.pk).update(phase=LayoutPhase.READY, outcome="")
+    points = [made.Point(8, repeat) for repeat in (1, 2)]
+    for run in made.plan_all(bench.campaign, waiting, bench.load, points):
+        Attempt.objects.create(run=run, layout=waiting)
+    return waiting
+
+
+def test_a_verdict_is_provisional_until_the_campaign_is_over(half_done, bench, api, web):
+    """Every place that repeats it says so in words, and none has the colour of a verdict."""
+    [answer] = bench.answers(api)
+    words = "18 of 20 runs; provisional"
+    assert answer["provisional"] == {"ended": 18, "runs": 20, "says": words}
+    assert answer["so_far"] and all(said.endswith(f"({words}).") for said in answer["says"])
+    pages = [f"/campaigns/{bench.campaign.pk}/", f"/campaigns/{bench.campaign.pk}/report/"]
+    for address in (*pages, f"/compare/?campaign={bench.campaign.pk}"):
+        page = web.get(address)
+        told = page.content.decode()
+        assert "Provisional 18 of 20 runs: b against a" in texts(page), address
+        assert "Conclusive" not in told and "Fasterso far" in texts(page), address
+        answers = told[told.index('id="answers"') :].partition("</section>\n")[0]
+        assert not re.search(r"is-good|is-bad|badge-done", answers), address
+    Layout.objects.update(phase=LayoutPhase.DONE, outcome=Outcome.SUCCEEDED)
+    [answer] = bench.answers(api)
+    assert answer["provisional"] is None and not answer["so_far"]
+    assert "Conclusive b against a" in texts(web.get(pages[0]))
+
+
+def test_an_open_page_gets_the_verdict_anew_with_each_run_that_ends(half_done, bench, web):
+    page = web.get(f"/campaigns/{bench.campaign.pk}/").content.decode()
+    shown = unescape(re.search(r'hx-get="([^"]+)" hx-trigger="sse', page)[1])
+    ask = {"headers": {"HX-Request": "true", "HX-Target": "campaign-now"}}
+    assert 'id="campaign-answers"' not in web.get(shown, **ask).text
+    made.finished(bench.campaign, half_done, bench.load, 8, 3, 500.0)
+    assert "19 of 21 runs" in web.get(shown, **ask).text

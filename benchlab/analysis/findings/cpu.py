@@ -26,18 +26,29 @@ IDLE_DISK = 0.10
 LEAST = 1 << 16
 
 
-def own_thread(run: Run) -> float:
-    """Busy share of the tool's thread, a mean over its jobs; NaN unless it reports user and system time."""
-    return sum(run.figures.get(f"cpu.{kind}", float("nan")) for kind in ("user", "system"))
+# whole samples: fewer show a moment and not the run
+ENOUGH = 5
+# (metric, words): what a core did
+CORE_TIMES = (
+    ("cpu.user", "user"),
+    ("cpu.system", "kernel"),
+    ("cpu.irq", "interrupts"),
+    ("cpu.steal", "stolen"),
+)
+# share of a core's time that is worth a word
+NAMED = 0.01
 
 
 def busiest(run: Run) -> tuple[str, float]:
-    """The busiest core, and the share of its time neither idle nor waiting; ("", NaN) if no core is known."""
+    """The busiest core, and the share of its time neither idle nor waiting.
+
+    ("", NaN) if no core has ENOUGH samples.
+    """
     waits = {name: wait for name, wait in run.means("cpu.iowait").items() if not isnan(wait)}
     busy = {
-        name: 1 - idle - waits.get(name, 0.0)
-        for name, idle in run.means("cpu.idle").items()
-        if name and not isnan(idle)
+        track.device: 1 - track.mean() - waits.get(track.device, 0.0)
+        for track in run.measured_tracks("cpu.idle")
+        if track.device and track.known_samples >= ENOUGH
     }
     return max(busy.items(), key=lambda pair: pair[1], default=("", float("nan")))
 
@@ -46,9 +57,11 @@ def busiest(run: Run) -> tuple[str, float]:
 def cpu_bound(run: Run) -> Iterator[Finding]:
     """A core, or the tool's own thread, has no time left: the CPU is what was measured (docs/analysis.md, section 6).
 
-    The tool's thread is checked if it is known, else the busiest core.
+    The tool's thread is checked if it is known, else the busiest core. A thread that polls is busy without a limit.
     """
-    own, (name, busy) = own_thread(run), busiest(run)
+    if run.polled:
+        return
+    own, (name, busy) = run.own_thread, busiest(run)
     if own >= BUSY:
         yield Finding(
             f"The tool's own threads were busy {share(own)} of the time: one more request finds no CPU",
@@ -58,11 +71,20 @@ def cpu_bound(run: Run) -> Iterator[Finding]:
         )
     elif busy >= BUSY:
         yield Finding(
-            f"{name} was busy {share(busy)} of the time: what runs there finds no CPU for one more request",
+            f"{name} was {share(busy)} busy{_core_times(run, name)}: if this run needs {name}, it is the limit",
             Severity.LIMIT,
             {"core": Number(busy, "1", f"busy time of {name}", device=name, metric="cpu.idle")},
             about=name,
         )
+
+
+def _core_times(run: Run, name: str) -> str:
+    """ " (user 61 %, interrupts 22 %)": what the core was busy with; "" if nobody counted it."""
+    means = {metric: run.means(metric, [name]).get(name, 0.0) for metric, _ in CORE_TIMES}
+    parts = [
+        f"{words} {share(means[metric])}" for metric, words in CORE_TIMES if means[metric] >= NAMED
+    ]
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 @run_finding("CPU throttled")
@@ -144,12 +166,14 @@ def nothing_is_full(run: Run) -> Iterator[Finding]:
     core = busiest(run)[1]
     if None in moved or sum(amount or 0.0 for amount in moved) < LEAST:
         return
-    if core >= BUSY or own_thread(run) >= BUSY:
+    if core >= BUSY or run.own_thread >= BUSY or run.polled:
         return
     low, high = share(min(busy)), share(max(busy))
     between = high if low == high else f"{low} to {high}"
     numbers = {"disks": Number(max(busy), "1", "busy time of the busiest disk", metric="util")}
     cpu = "nobody looked at the CPU"
+    if any(track.device for track in run.measured_tracks("cpu.idle")):
+        cpu = "the CPU was hardly sampled"
     if not isnan(core):
         cpu = f"the busiest core {share(core)}"
         numbers["core"] = Number(core, "1", "busy time of the busiest core", metric="cpu.idle")

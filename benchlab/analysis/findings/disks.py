@@ -135,8 +135,7 @@ def _flushing(part: Run) -> dict[str, Flushes]:
 def raid5_read_modify_write(run: Run) -> Iterator[Finding]:
     """Members are read under a load of writes: parity, or a record, is made anew of what was there.
 
-    A write smaller than a stripe costs RAID 4 and 5 two reads and two writes, RAID 6 three of each. The most expensive
-    of several windows is reported, but none while an array resyncs, which reads all members.
+    The most expensive of several windows is reported, but none while an array resyncs, which reads all members.
     """
     if not run.only_writes or run.resyncing:
         return
@@ -162,13 +161,21 @@ def _parity_cost(
     return (wrote, read, written) if costly else None
 
 
+def _parity_reads(layer: Layer) -> str:
+    """What md reads for a small write: of both ways the one with fewer reads (raid5.c, handle_stripe_dirtying)."""
+    rest_of_stripe = len(layer.uses["data"]) - layer.parity - 1
+    if rest_of_stripe < 1 + layer.parity:
+        return "of the rest of the stripe, which is less than the old data and parity (reconstruct-write)"
+    return "of the old data and parity (read-modify-write), or of the rest of the stripe where that is no more"
+
+
 def _describe_parity(layer: Layer, wrote: float, read: float, written: float) -> Finding:
     members = join_names(layer.uses["data"])
     kind = str(layer.options.get("layout"))
     why = "records are read before a part of them is written"
     if layer.kind == "md":
         kind = f"RAID {layer.level}"
-        why = "parity is made of what was read before (read-modify-write)"
+        why = f"parity needs reads: {_parity_reads(layer)}"
     return Finding(
         f"Each byte written costs {ratio_number((read + written) / wrote)} bytes on the members of {kind}:"
         f" the tool wrote {rate(wrote)}, they read {rate(read)} and wrote {rate(written)}; {why}",

@@ -65,7 +65,7 @@ def above_ceiling(run: Run) -> Iterator[Finding]:
         if not most > ABOVE * ceiling:
             continue
         copies = round(most / counted)
-        why, numbers = _explain_excess(run, figure, unit, most)
+        why, numbers = _explain_excess(run, figure, unit, most, rated=attribute != "link")
         yield Finding(
             f"{rate(counted, unit)}{f', written {copies} times,' if copies > 1 else ''} is more than the "
             f"{rate(ceiling, unit)} that its {words}: {why}",
@@ -96,15 +96,17 @@ def _needed_rates(run: Run, unit: str) -> dict[str, float]:
 
 
 def _explain_excess(
-    run: Run, figure: str, unit: str, needed: float
+    run: Run, figure: str, unit: str, needed: float, *, rated: bool
 ) -> tuple[str, dict[str, Number]]:
-    """Explain such a figure as far as possible, with its numbers."""
+    """Explain such a figure as far as possible, with its numbers. Disks may burst above a rating, but not a link."""
     disk_rate = _kernel_rate(run, figure)
     if disk_rate is None:
         direct = run.access.direct and not run.cached and not run.packing
         where = "inside or beneath" if direct else "above them, or inside,"
         return f"a cache {where} may explain it", {}
     why = "that is the kernel's count, too, so what is told of them is wrong, or they cache it themselves"
+    if rated:
+        why += ", or they burst on credits: look at the rate over time"
     if disk_rate < needed / ABOVE:
         why = f"the disks did {rate(disk_rate, unit)}, and a cache or a layer above them the rest"
     return why, {"disks": Number(disk_rate, unit, "the disks, by the kernel", metric=figure)}
@@ -123,15 +125,25 @@ def _kernel_rate(run: Run, figure: str) -> float | None:
 def rating_reached(run: Run) -> Iterator[Finding]:
     """A disk does what it is rated for: no other layout on as many such disks is faster.
 
-    Each rating is compared with the kernel's count of each disk; if nobody watched, with the tool's over all disks.
+    Each rating is compared with the kernel's count of each disk; if nobody watched, with the tool's over all disks. A
+    disk that does more is not held back by its rating: it bursts, or caches.
     """
     for what, attribute, metric, unit in RATINGS:
         rated = _limits(run.devices, run.active_disks, attribute)
         totals = _disk_totals(run, metric, _disks_near_rating(run, metric, rated))
-        full = {name: total for name, total in totals.items() if total >= REACHED * rated[name]}
+        shares = {name: total / rated[name] for name, total in totals.items()}
+        full = {name: totals[name] for name, part in shares.items() if REACHED <= part <= ABOVE}
+        above = {name: totals[name] for name, part in shares.items() if part > ABOVE}
         if full:
             yield _full_disks(what, unit, metric, full, rated)
-        elif rated and not any(track.device in rated for track in run.tracks):
+        if above:
+            yield _disks_above(what, unit, metric, above, rated)
+        if (
+            not full
+            and not above
+            and rated
+            and not any(track.device in rated for track in run.tracks)
+        ):
             yield from _rating_by_tool(run, what, metric, unit, rated)
 
 
@@ -154,23 +166,42 @@ def _disk_totals(run: Run, metric: str, disks: Sequence[str]) -> dict[str, float
 def _full_disks(
     what: str, unit: str, metric: str, full: Mapping[str, float], rated: Mapping[str, float]
 ) -> Finding:
-    mean = sum(full.values()) / len(full)
-    limit = sum(rated[name] for name in full) / len(full)
+    mean, limit, numbers = _against_rating(what, unit, metric, full, rated)
     each, they = (" each", "they are") if len(full) > 1 else ("", "it is")
-    names = join_names(tuple(full))
     return Finding(
-        f"{names} did {rate(mean, unit)}{each}, {share(mean / limit)} of the {rate(limit, unit)} that "
-        f"{they} rated for: that holds it back",
+        f"{join_names(tuple(full))} did {rate(mean, unit)}{each}, {share(mean / limit)} of the {rate(limit, unit)}"
+        f" that {they} rated for: that holds it back",
         Severity.LIMIT,
-        {
-            **{
-                name: Number(value, unit, f"{what} of {name}", device=name, metric=metric)
-                for name, value in full.items()
-            },
-            "rated": Number(limit, unit, f"rated {what} of a disk"),
-        },
+        numbers,
         about=what,
     )
+
+
+def _disks_above(
+    what: str, unit: str, metric: str, above: Mapping[str, float], rated: Mapping[str, float]
+) -> Finding:
+    mean, limit, numbers = _against_rating(what, unit, metric, above, rated)
+    each, they, their = (" each", "they are", "their") if len(above) > 1 else ("", "it is", "its")
+    return Finding(
+        f"{join_names(tuple(above))} did {rate(mean, unit)}{each}, more than the {rate(limit, unit)} that {they} rated"
+        f" for: {their} rating did not hold this run back as a whole",
+        Severity.NOTE,
+        numbers,
+        about=f"{what} above",
+    )
+
+
+def _against_rating(
+    what: str, unit: str, metric: str, totals: Mapping[str, float], rated: Mapping[str, float]
+) -> tuple[float, float, dict[str, Number]]:
+    """Mean rate and mean rating of these disks, with the numbers of a finding on them."""
+    limit = sum(rated[name] for name in totals) / len(totals)
+    numbers = {
+        name: Number(value, unit, f"{what} of {name}", device=name, metric=metric)
+        for name, value in totals.items()
+    }
+    numbers["rated"] = Number(limit, unit, f"rated {what} of a disk")
+    return sum(totals.values()) / len(totals), limit, numbers
 
 
 def _rating_by_tool(
@@ -223,14 +254,15 @@ def _rated_depth(
         return
     value = float(np.exp(np.log(sweep[depth]).mean()))
     disks = f"{len(limits)} disks are" if len(limits) > 1 else "disk is"
+    above = value > ABOVE * rated
     sentence = (
-        f"{line.name} reaches what its {disks} rated for"
+        f"{line.name} {'does more than' if above else 'reaches what'} its {disks} rated for"
         f" at {depth} outstanding: {figure_amount(value, figure)} of {figure_amount(rated, figure)}"
     )
     runs = [run.run for run in line.runs if run.depth == depth and figure in run.figures]
     yield Finding(
         sentence + (" (one repeat: not decided)" if single else ""),
-        Severity.NOTE if single else Severity.LIMIT,
+        Severity.NOTE if single or above else Severity.LIMIT,
         {
             "reached": Number(value, unit, f"{line.name} at {depth}", run=runs[0], figure=figure),
             "rated": Number(rated, unit, "the sum of its disks' ratings"),

@@ -19,15 +19,16 @@ from benchlab.analysis.set_ups import (
 )
 
 DeviceSetting = Callable[[Device], str]
-# Settings compared on disks of one kind; a layer that sets one has an option of the same name.
-OF_KIND: dict[str, DeviceSetting] = {
-    "scheduler": lambda disk: disk.scheduler,
+# Settings that a person makes, compared on disks of one kind; a layer that sets one has an option of the same name.
+OF_KIND: dict[str, DeviceSetting] = {"scheduler": lambda disk: disk.scheduler}
+# settings that come with a model, too: those of unlike models differ without anybody's doing
+OF_MODEL: dict[str, DeviceSetting] = {
     "write_cache": lambda disk: disk.write_cache,
     "logical_block": lambda disk: f"{disk.logical_block} B" if disk.logical_block else "",
 }
 # settings compared on the same disk only, as another disk may have another value
 OF_SAME: dict[str, DeviceSetting] = {"firmware": lambda disk: disk.firmware}
-OF_DISKS = OF_KIND | OF_SAME
+OF_DISKS = OF_KIND | OF_MODEL | OF_SAME
 WORDS = {"write_cache": "write cache", "logical_block": "logical block"}
 NVME = "of NVMe disks"
 KINDS = {True: "of disks that spin", False: "of SSDs", None: "of disks"}
@@ -80,7 +81,9 @@ def _condition_values(run: Run, what: str) -> dict[str, Values]:
     for disk in run.devices.values():
         value = OF_DISKS[what](disk)
         if value and disk.name in disks:
-            kind = _disk_kind(disk) if what in OF_KIND else f"of {disk.name}"
+            kind = f"of {disk.name}" if what in OF_SAME else _disk_kind(disk)
+            if what in OF_MODEL and disk.model:
+                kind = f"of {disk.model}"
             groups.setdefault(kind, set()).add(value)
     return {kind: tuple(sorted(values)) for kind, values in groups.items()}
 

@@ -22,8 +22,11 @@ from benchlab.analysis.set_ups import (
     comparable_pairs,
     compare_lines,
     depths_text,
+    disk_models,
     figure_word,
     has_use,
+    like_disks,
+    shared_disks,
     stack_signature,
 )
 from benchlab.analysis.verdicts import Conclusion
@@ -31,11 +34,20 @@ from benchlab.analysis.verdicts import Conclusion
 # Single repeats: from this ratio on there is no finding that a cache does not help.
 HELPS = 1.05
 NO_BARRIERS = ("nobarrier", "barrier=0", "barrier=none")
-# queue/write_cache: the kernel then sends no flushes
+# queue/write_cache (Linux: Documentation/ABI/stable/sysfs-block): the kernel then sends no flushes
 NO_FLUSHES = "write through"
 FLUSHES = "write back"
-NO_FLUSHES_WORDS = "a write cache that gets no flushes"
-UNSYNCED_WORDS = "writes that are not synced"
+# settings that may make a set-up less safe
+NO_CACHE, UNBARRED, UNSYNCED, UNSYNCED_POOL = "no cache", "no barriers", "unsynced", "sync=disabled"
+# what a crash costs; 5 s is ZFS's zfs_txg_timeout
+LOSSES = {
+    UNBARRED: "without write barriers the file system sends no flushes, and a power loss loses what the disks' write"
+    " caches hold, unless they are protected",
+    UNSYNCED: "its writes are not synced, and a crash loses what is still in memory or in a disk's cache",
+    UNSYNCED_POOL: "with sync=disabled a sync returns before the data is on disk, and a crash loses up to the last"
+    " transaction group (5 s by default)",
+}
+CHECK = "Check the model, and the disk itself (nvme id-ctrl: vwc; hdparm -W; sdparm --get WCE)"
 # names of the option that makes writes safe in different tools
 SYNCS = (
     "fsync",
@@ -120,20 +132,56 @@ def slog_costs(lines: Sequence[Line]) -> Iterator[Finding]:
         yield pair.finding(f"{claim}: {pair.ratio_sentence(verb)}", severity)
 
 
-@line_finding("Nothing is made durable")
+@line_finding("Durability differs")
 def sync_disabled(lines: Sequence[Line]) -> Iterator[Finding]:
-    """Faster because nothing is made durable: set-ups that differ only in what makes a write safe.
+    """Faster set-ups that differ only in what makes a write durable: ZFS's sync, barriers, write caches, syncs.
 
-    This is ZFS's sync=disabled, no barriers, no flushes, or writes that are not synced.
+    What a disk reports of its write cache proves neither a loss nor its absence, so the finding says how to check.
     """
-    for pair in comparable_pairs(lines, _loosens, SYNCS):
+    for pair in comparable_pairs(lines, _loosens, SYNCS, on=_explains_disks):
         unsafe = pair.single and pair.overall.ratio >= LEAST_UNSAFE
         if not unsafe and (pair.single or pair.certain_verdict() != Conclusion.FASTER):
             continue
         ratio = pair.ratio_sentence("did" if pair.single else "does")
-        why = join_names(tuple(sorted(_loosened(pair.first, pair.second))))
-        sentence = f"{ratio}, for it makes nothing durable: {why}"
-        yield pair.finding(sentence, Severity.DOUBT)
+        loosened = sorted(_loosened(pair.first, pair.second))
+        reasons = "; ".join(_durability_text(setting, pair) for setting in loosened)
+        yield Finding(
+            f"{ratio} ({pair.interval_text()}): {reasons}",
+            Severity.DOUBT if _may_lose_data(loosened, pair) else Severity.NOTE,
+            pair.ratio_numbers(),
+            about=pair.about,
+            runs=pair.run_ids,
+        )
+
+
+def _durability_text(setting: str, pair: Pair) -> str:
+    """What a setting of the second line means for its data after a crash."""
+    if setting != NO_CACHE:
+        return LOSSES[setting]
+    first, second = pair.first.name, pair.second.name
+    if shared_disks(pair.first, pair.second):
+        return (
+            f"the same disks report a volatile write cache with {first} (write back) and none with {second}"
+            " (write through), so the kernel sends them no flushes. That is safe if the cache is off, or protected"
+            f" from power loss; if only the kernel's setting was changed, a power loss loses data. {CHECK}"
+        )
+    own, other = (join_names(disk_models(line)) for line in (pair.second, pair.first))
+    return (
+        f"its disks ({own or 'model unknown'}) report no volatile write cache (write through), those of {first}"
+        f" ({other or 'model unknown'}) a volatile one (write back). With power-loss protection that is safe; where"
+        f" somebody set it by hand, it is not. {CHECK}"
+    )
+
+
+def _may_lose_data(loosened: Sequence[str], pair: Pair) -> bool:
+    """True unless only the report of other disks differs, which proves nothing."""
+    return list(loosened) != [NO_CACHE] or shared_disks(pair.first, pair.second)
+
+
+def _explains_disks(safe: Line, loose: Line) -> bool:
+    """True for like disks, and for unlike ones whose write caches are what is reported of synced writes."""
+    synced = all(line.runs[0].access.synced for line in (safe, loose))
+    return like_disks(safe, loose) or (_loosened(safe, loose) == {NO_CACHE} and synced)
 
 
 def _loosened(safe: Line, loose: Line) -> set[str]:
@@ -141,32 +189,33 @@ def _loosened(safe: Line, loose: Line) -> set[str]:
 
 
 def _loosens(safe: Line, loose: Line) -> bool:
-    """True if the second is less safe, and in nothing else different.
+    """True if the second may be less safe for what it writes, and is in nothing else different.
 
     A line that does not report a flag that only a host or a tool reports is no proof of its opposite.
     """
     loosened = _loosened(safe, loose)
-    if not loosened or _loosened(loose, safe):
+    if not loosened or _loosened(loose, safe) or loose.runs[0].access.writes is False:
         return False
-    if NO_FLUSHES_WORDS in loosened and _write_caches(safe) != {FLUSHES}:
+    if NO_CACHE in loosened and _write_caches(safe) != {FLUSHES}:
         return False
-    if UNSYNCED_WORDS in loosened and safe.runs[0].access.synced is not True:
+    if UNSYNCED in loosened and safe.runs[0].access.synced is not True:
         return False
     return _stack_without_safety(safe) == _stack_without_safety(loose)
 
 
 def _loose_settings(line: Line) -> set[str]:
-    """Describe what makes the writes of a line less safe."""
+    """Settings of a line that may make its writes less safe; a disk without a volatile cache needs no barriers."""
     settings = set()
+    caches = _write_caches(line)
     for layer in line.layers:
         if layer.options.get("sync") == "disabled":
-            settings.add("sync=disabled")
-        if set(_mount_options(layer)) & set(NO_BARRIERS):
-            settings.add("no write barriers")
-    if _write_caches(line) == {NO_FLUSHES}:
-        settings.add(NO_FLUSHES_WORDS)
+            settings.add(UNSYNCED_POOL)
+        if set(_mount_options(layer)) & set(NO_BARRIERS) and caches != {NO_FLUSHES}:
+            settings.add(UNBARRED)
+    if caches == {NO_FLUSHES}:
+        settings.add(NO_CACHE)
     if line.runs[0].access.synced is False:
-        settings.add(UNSYNCED_WORDS)
+        settings.add(UNSYNCED)
     return settings
 
 
@@ -176,8 +225,9 @@ def _mount_options(layer: Layer) -> list[str]:
 
 
 def _write_caches(line: Line) -> set[str]:
-    """Settings of the disks' write caches; "" for an unknown one."""
-    return {device.write_cache for run in line.runs for device in run.devices.values()}
+    """Settings of the write caches of its data disks; "" for an unknown one."""
+    disks = [run.devices.get(name) for run in line.runs for name in line.data_disks]
+    return {disk.write_cache if disk else "" for disk in disks}
 
 
 def _stack_without_safety(line: Line) -> object:

@@ -117,10 +117,15 @@ def _comparison_result(answer: Answer, groups: Sequence[Group]) -> CampaignResul
     rows = list(answer.rows[:MAX_LINES])
     if all(row.against for row in rows):
         rows[-1] = answer.baseline
+    badge, verdict = (
+        (CONCLUSIVE, "Conclusive") if conclusive else (NOT_CONCLUSIVE, "Not conclusive")
+    )
+    if not answer.is_over:
+        badge, verdict = "", answer.pending_text
     return CampaignResult(
         ", ".join(filter(None, [sentence.head, sentence.exceptions])),
-        CONCLUSIVE if conclusive else NOT_CONCLUSIVE,
-        "Conclusive" if conclusive else "Not conclusive",
+        badge,
+        verdict,
         _small_chart(
             [row.group for row in rows], [row.label for row in rows], groups, answer.metric
         ),

@@ -213,7 +213,7 @@ def _page_context(request: HttpRequest, campaign: Campaign, *, now: bool) -> dic
     # What most campaigns have none of is not looked for there.
     context |= work.work_context(campaign, progress_now)
     context |= _running_context(request, campaign, progress_now)
-    context |= _results_context(request, campaign, progress_now.over)
+    context |= _results_context(request, campaign, progress_now)
     context |= _log_context(request, campaign)
     context["now_url"] = _live_address(request, context)
     return context
@@ -266,10 +266,14 @@ def _running_context(
     }
 
 
-def _results_context(request: HttpRequest, campaign: Campaign, over: bool) -> dict[str, Any]:
+def _results_context(
+    request: HttpRequest, campaign: Campaign, progress_now: progress.Progress
+) -> dict[str, Any]:
     """A card per workload, and the heat map. Charts refresh themselves; cards are swapped when there is one more, and
-    at the end. Until then only the heat map's numbers are read. Answers come with them, and when one is dismissed.
+    at the end. Until then only the heat map's numbers are read. Answers come with them, when one is dismissed, and with
+    each run that ends.
     """
+    over = progress_now.over
     query, shown_before = request.GET, request.GET.get("results")
     few = None if shown_before is None else heat_cells.metric_names(query)
     lines = read_groups(request.user, [campaign.pk], names=few)
@@ -278,7 +282,7 @@ def _results_context(request: HttpRequest, campaign: Campaign, over: bool) -> di
     )
     if few is not None and not same:
         lines = read_groups(request.user, [campaign.pk])
-    answers_mark = dismissals.campaign_version(campaign)
+    answers_mark = f"{progress_now.ended or ''}{dismissals.campaign_version(campaign)}"
     cards = [] if same else campaign_cards(request.user, campaign.pk, query, lines)
     return {
         "campaign_lines": None if same else lines,

@@ -20,9 +20,17 @@ from benchlab.charts.request_params import Filter
 from benchlab.findings.display import OmittedCounts
 from benchlab.findings.templatetags.findings import may_add
 from benchlab.runs.repeat_offers import Offer, RepeatGoal, repeat_offers
-from benchlab.verdicts import baselines, dismissals, matrix, ranks, single_line_summary
+from benchlab.verdicts import (
+    baselines,
+    dismissals,
+    headlines,
+    matrix,
+    ranks,
+    single_line_summary,
+)
 from benchlab.verdicts.answers import Answer, answers_of, lines_of
 from benchlab.verdicts.dismissals import DismissalNote, Presentation
+from benchlab.verdicts.headlines import Headline
 from benchlab.verdicts.ranks import RankTable
 from benchlab.verdicts.sentences import (
     Sentence,
@@ -39,6 +47,7 @@ register.filter("ratio", ratio_text)
 register.filter("interval", interval_words)
 register.filter("repeats", repeats_number)
 register.filter("needed", needed_words)
+register.filter("has_efficiency", headlines.has_efficiency)
 
 KEPT_PARAMS = ("metric", "moment", "campaign", "topology", "host", "workload", "stage")
 PAGES = {"campaign-detail": "campaign", "campaign-report": "report", "compare": "compare"}
@@ -54,6 +63,7 @@ class Card:
     answer: Answer
     sentences: list[Sentence]
     table: RankTable
+    headlines: tuple[Headline, ...]
     note: DismissalNote
     presentation: Presentation = Presentation.PLAIN
     offer: Offer | None = None
@@ -84,7 +94,9 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
     return _context_for_page(context, result) | {
         "campaign_id": campaign.pk,
         "csrf_token": context.get("csrf_token"),
-        "asked": urlencode(_query_pairs(request, ("metric", "moment", "baseline"))),
+        "asked": urlencode(
+            _query_pairs(request, ("metric", "moment", "baseline", *headlines.PARAMS))
+        ),
         "on": PAGES.get(_page_name(request), "campaign"),
     }
 
@@ -102,7 +114,7 @@ def answers_compared(context: dict[str, Any], lines: Sequence[Group]) -> dict[st
         ]
     return _context_for_page(context, result) | {
         "csrf_token": context.get("csrf_token"),
-        "asked": urlencode(_query_pairs(request, (*KEPT_PARAMS, "baseline"))),
+        "asked": urlencode(_query_pairs(request, (*KEPT_PARAMS, "baseline", *headlines.PARAMS))),
         "on": "compare",
     }
 
@@ -151,7 +163,7 @@ def _context_for_page(context: dict[str, Any], result: dict[str, Any]) -> dict[s
         left_out.answers = len(cards) - len(visible)
     if context.get("in_file"):
         result, visible = (
-            result | {"choices": []},
+            result | {"choices": [], "depths": []},
             [replace(card, campaign=None) for card in visible],
         )
     return result | {"answers": visible, "factors": result["factors"] if cards else []}
@@ -207,7 +219,10 @@ def _answers_context(
     """Context of the answers. `person`: the viewer, if that is not the user of the request."""
     baseline = baselines.requested_baseline(request.GET)
     metric = request_params.requested_metric(request.GET)
+    terms = headlines.requested_terms(request.GET)
     answers = answers_of(groups, metric, baseline)
+    of_answers = headlines.headlines_of(answers, terms)
+    kept_terms = _query_pairs(request, headlines.PARAMS)
     notes = dismissals.notes_of_answers(person or request.user, answers)
     choices: dict[str, str] = {}
     for key, name in (pair for answer in answers for pair in answer.choices):
@@ -215,9 +230,13 @@ def _answers_context(
     first = answers[0].baseline.key if answers else ""
     return {
         "answers": [
-            Card(answer, sentences(answer), ranks.rank_table(answer), noted)
-            for answer, noted in zip(answers, notes, strict=True)
+            Card(answer, sentences(answer), ranks.rank_table(answer, some), some, noted)
+            for answer, some, noted in zip(answers, of_answers, notes, strict=True)
         ],
+        "terms": terms,
+        "statistics": headlines.STATISTICS,
+        "depths": headlines.common_depths(of_answers),
+        "kept_terms": kept_terms,
         "choices": list(choices.items()) if len(choices) > 1 else [],
         "baseline": next((key for key in choices if key == baseline), first),
         "kept": [(k, v) for k in KEPT_PARAMS for v in request.GET.getlist(k) if v],
