@@ -19,7 +19,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from benchlab.analysis.designs import Design
-from benchlab.analysis.differences import Array, Estimates, Fit, Mask, compare_pairs
+from benchlab.analysis.differences import Estimates, compare_pairs
+from benchlab.analysis.fits import Array, Fit, Mask
 
 DRAWS = 400
 # A plateau holds the depths within 5 % of the highest: less is not worth naming (differences.LEAST).
@@ -191,9 +192,7 @@ def _logs(sweeps: Sequence[Sweep], depths: Sequence[int]) -> Array:
 def _cells(depths: Sequence[int], fit: Fit) -> Cells:
     """Return the cells of the only pair of a fit."""
     counts = fit.counts[0]
-    # One noise for both set-ups: what the fit has today.
-    noise = np.broadcast_to(fit.variance[0] / (1 / counts).sum(axis=0), counts.shape)
-    return Cells(np.array(depths, float), fit.means[0], noise, counts - 1, counts)
+    return Cells(np.array(depths, float), fit.means[0], fit.noise[0], fit.own_df[0], counts)
 
 
 def _correlation(first: Array, second: Array) -> float:

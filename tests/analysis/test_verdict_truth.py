@@ -177,7 +177,7 @@ def test_other_numbers_of_depths(depths):
     table(3, Order.ONE_AFTER_OTHER, FEWER, depths=depths)
 
 
-# Equal set-ups that differ in what is no difference of theirs, and the most false curves and sweeps in % if they are more
+# Equal set-ups that differ in what is no difference of theirs, and the most false curves and sweeps in % where more
 # than 5: spells that throttle both are seen in part only, and so is noise that grows fourfold with depth.
 EQUALS = [
     ("10 repeats of 3 %, 2 of 12 %", Disturbance((0.03, 0.12), (10, 2)), Order, {}),
