@@ -6,7 +6,7 @@ Means of a part are over its own windows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from benchlab.analysis.devices import Balance, application_rates, balance_samples
 from benchlab.analysis.evidence import IDLE, NEAR, Run, Track, Window
+from benchlab.analysis.steady import UNSTEADY, Course, State, judge
 
 Array = NDArray[np.float64]
 BYTES_LABEL = {"read": "bytes read", "write": "bytes written"}
@@ -196,3 +197,30 @@ def _sum_in_window(tracks: Sequence[Track], window: Window) -> tuple[Array, Arra
     inside = (ends - spans >= window.start - NEAR) & (ends <= window.end + NEAR)
     inside &= np.isfinite(values) & (spans > 0)
     return values[inside], spans[inside]
+
+
+def courses(run: Run) -> tuple[tuple[Pace, Course], ...]:
+    """(rate, its course) of each measured window; of the latency where only that is not steady, or known over time."""
+    return _courses(_ByIdentity(run))
+
+
+@lru_cache(maxsize=2)
+def _courses(this: _ByIdentity) -> tuple[tuple[Pace, Course], ...]:
+    rates, latencies = (_judge_all(kind(this.run)) for kind in (paces, latency_paces))
+    is_latency_alone = _has_unsteady(latencies) and not _has_unsteady(rates)
+    return latencies if is_latency_alone or not rates else rates
+
+
+def _has_unsteady(judged: Iterable[tuple[Pace, Course]]) -> bool:
+    return any(course.state in UNSTEADY for _, course in judged)
+
+
+def _judge_all(known: Iterator[Pace]) -> tuple[tuple[Pace, Course], ...]:
+    return tuple((pace, judge(pace.values, pace.spans, pace.unit)) for pace in known)
+
+
+def run_course(run: Run) -> Course:
+    """The course of a run's rate: that of the first window that is not steady, else of the first one."""
+    found = [course for _, course in courses(run)]
+    unsteady = [course for course in found if course.state in UNSTEADY]
+    return next(iter(unsteady + found), Course(State.NO_SERIES))

@@ -46,8 +46,8 @@ NO = (None, False, 0, "", "0")
 # fio's options that make a thread spin for completions, and words in the names of engines that always do
 POLLS = ("hipri", "hipri_percentage", "iopoll", "sqthread_poll")
 POLLING_ENGINES = ("spdk",)
-# tools whose CPU time is that of their own threads; dynamo and IOmeter print the whole machine's
-OWN_CPU_TIME = ("fio",)
+# figure that tools print beside the CPU time of the whole machine; without it the time is that of their own threads
+MACHINE_BUSY = "cpu.busy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +378,7 @@ class Run:
     @property
     def own_thread(self) -> float:
         """Busy share of the tool's thread, a mean over its jobs; NaN if that is unknown, or if it polls."""
-        if self.tool not in OWN_CPU_TIME or self.polled:
+        if MACHINE_BUSY in self.figures or self.polled:
             return float("nan")
         return sum(self.figures.get(f"cpu.{kind}", float("nan")) for kind in ("user", "system"))
 

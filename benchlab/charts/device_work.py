@@ -32,7 +32,7 @@ from benchlab.analysis.devices import (
     full_station,
     request_hit_ratio,
 )
-from benchlab.analysis.evidence import OWN_CPU_TIME, Layer, polls
+from benchlab.analysis.evidence import MACHINE_BUSY, Layer, polls
 from benchlab.analysis.knees import Cap
 from benchlab.campaigns.models import Run
 from benchlab.charts.device_stacks import (
@@ -303,7 +303,7 @@ def _read_points(samples: Sequence[Sample]) -> dict[int, Deepest]:
     """{attempt: its point} of the attempts whose disks are known and sampled."""
     columns = (
         *("windows", "facts_id", "meta", "layout__plan", "layout__stack"),
-        *("run__stage", "run__tool", "run__options"),
+        *("run__stage", "run__options"),
     )
     rows = Attempt.objects.filter(pk__in={sample.attempt for sample in samples})
     attempts = {row.pk: row for row in rows.select_related("layout", "run").only(*columns)}
@@ -370,7 +370,7 @@ def _sampled_point(
     ]
     loads = [core for core in cores if not math.isnan(core)]
     thread = [sample.values[name] for name in ("cpu.user", "cpu.system") if name in sample.values]
-    if len(thread) == 2 and run.tool in OWN_CPU_TIME:
+    if len(thread) == 2 and MACHINE_BUSY not in sample.values:
         loads.append(sum(thread))
     entered = None if volume in disks else part.by_key.get((volume, "queue"))
     return Deepest(

@@ -15,6 +15,7 @@ from datetime import datetime
 from itertools import pairwise
 from urllib.parse import urlencode
 
+import numpy as np
 from django.core.exceptions import BadRequest
 from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce
@@ -28,8 +29,10 @@ from benchlab.analysis.changes import (
     LEAST_SIDE,
     SAME,
     Change,
+    Drift,
     Unusual,
     find_changes,
+    find_drift,
     find_unusual,
 )
 from benchlab.analysis.curves import median_of
@@ -81,6 +84,7 @@ class History:
     metrics: tuple[str, ...] = ()
     runs: tuple[HistoryRun, ...] = ()
     changes: tuple[Change, ...] = ()
+    drift: Drift | None = None
     unusual: tuple[Unusual, ...] = ()
     # without a value above 0
     runs_without_value: int = 0
@@ -109,6 +113,13 @@ class History:
             for change in self.changes
         ]
 
+    @property
+    def history_drift(self) -> HistoryDrift | None:
+        if self.drift is None:
+            return None
+        first = self.runs[self.drift.begin]
+        return HistoryDrift(self.drift, first, len(self.runs) - self.drift.begin)
+
     def _ignored_change_near(self, at: int) -> tuple[str, str] | None:
         """Return the change of the ignored part near there (before, after).
 
@@ -131,17 +142,38 @@ class HistoryChange:
     ignored_change: tuple[str, str] | None
 
     @property
-    def change_percent(self) -> int:
-        return round(abs(self.change.ratio - 1) * 100)
+    def verdict(self) -> str:
+        return "changed" if self.change.confirmed else "possibly changed"
 
     @property
-    def direction(self) -> str:
-        return "higher" if self.change.ratio > 1 else "lower"
+    def change_text(self) -> str:
+        return _ratio_text(self.change.ratio)
 
     @property
     def missing_runs(self) -> int:
         """Least number of runs that are missing until it can be confirmed."""
         return max(0, ENOUGH_AFTER - self.runs_since)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryDrift:
+    """A drift in words, over `runs` runs from `first` to the last."""
+
+    drift: Drift
+    first: HistoryRun
+    runs: int
+
+    @property
+    def verdict(self) -> str:
+        return "drifts"
+
+    @property
+    def change_text(self) -> str:
+        return f"{_ratio_text(self.drift.ratio)} over {self.runs} runs"
+
+
+def _ratio_text(ratio: float) -> str:
+    return f"{abs(ratio - 1):.0%} {'higher' if ratio > 1 else 'lower'}".replace("%", " %")
 
 
 def read_history(user: Person, run: Run, metric: str = "", let_go: str = "") -> History:
@@ -176,7 +208,8 @@ def read_history(user: Person, run: Run, metric: str = "", let_go: str = "") -> 
         if (value := figures.get(row.pk) or 0.0) > 0
     )
     numbers = [past_run.value for past_run in runs]
-    changes = find_changes(numbers, [past_run.build for past_run in runs])
+    builds = [past_run.build for past_run in runs]
+    changes = find_changes(numbers, builds)
     return History(
         chosen,
         units.get(chosen, "1"),
@@ -184,6 +217,7 @@ def read_history(user: Person, run: Run, metric: str = "", let_go: str = "") -> 
         metrics,
         runs,
         tuple(changes),
+        find_drift(numbers, builds, changes),
         tuple(find_unusual(numbers, changes)),
         len(attempts) - len(runs),
         reference,
@@ -272,7 +306,7 @@ def _text_by_device(devices: Mapping[str, Mapping[str, str]], *properties: str) 
 
 
 LEVEL_NAME = "median between confirmed and possible changes"
-CONFIRMED_NAME, POSSIBLE_NAME = "change", "possible change"
+CONFIRMED_NAME, POSSIBLE_NAME, DRIFT_NAME = "change", "possible change", "drift"
 UNUSUAL_NAME = "stands out from the runs before it"
 IGNORED_CHANGE_NAME = "the ignored property changes here"
 
@@ -288,6 +322,8 @@ def build_history_figure(title: str, history: History) -> Figure:
         changes = [step for step in history.history_changes if step.change.confirmed is confirmed]
         if changes:
             data.append(_change_lines(name, changes, top, confirmed=confirmed))
+    if history.drift:
+        data.append(_drift_line(history.drift, len(history.runs)))
     if history.ignored_changes:
         line = {"color": device_style(2).colour, "width": 1.5, "dash": "dashdot"}
         data.append(_vertical_lines(IGNORED_CHANGE_NAME, history.ignored_changes, top * 0.94, line))
@@ -344,7 +380,9 @@ def _run_dots(history: History, unit: str) -> Trace:
 
 
 def _level_lines(history: History) -> Trace:
-    edges = [0, *(change.at for change in history.changes), len(history.runs)]
+    """The median of each stretch. A stretch that drifts has no level."""
+    end = history.drift.begin if history.drift else len(history.runs)
+    edges = sorted({0, *(change.at for change in history.changes), end})
     x: list[float | None] = []
     y: list[float | None] = []
     for begin, end in pairwise(edges):
@@ -356,6 +394,25 @@ def _level_lines(history: History) -> Trace:
     return _line_trace(LEVEL_NAME, line) | levels
 
 
+def _drift_line(drift: Drift, runs: int) -> Trace:
+    colour = device_style(1).colour
+    begin, end = drift.begin + 1, runs
+    # Straight in logarithms.
+    levels = drift.before * drift.ratio ** np.linspace(0, 1, end - begin + 1)
+    return _line_trace(DRIFT_NAME, {"color": colour, "width": 2, "dash": "dash"}) | {
+        "x": list(range(begin, end + 1)),
+        "y": levels.tolist(),
+        "mode": "lines+text",
+        "text": [*[""] * (end - begin), f"drifts {_signed_percent(drift.ratio)}"],
+        "textposition": "top left",
+        "textfont": {"color": colour, "size": 11},
+    }
+
+
+def _signed_percent(ratio: float) -> str:
+    return f"{'+' if ratio > 1 else '−'}{abs(ratio - 1):.0%}".replace("%", " %")
+
+
 def _change_lines(
     name: str, changes: Sequence[HistoryChange], top: float, *, confirmed: bool
 ) -> Trace:
@@ -363,8 +420,8 @@ def _change_lines(
     width, dash = (2, "solid") if confirmed else (1.5, "dot")
     text: list[str] = []
     for step in changes:
-        sign = "+" if step.change.ratio > 1 else "−"
-        text += ["", f"{sign}{step.change_percent} %", ""]
+        note = "" if step.change.confirmed else " possible"
+        text += ["", f"{_signed_percent(step.change.ratio)}{note}", ""]
     line = {"color": colour, "width": width, "dash": dash}
     return _vertical_lines(name, (step.change.at for step in changes), top, line) | {
         "mode": "lines+text",

@@ -154,8 +154,21 @@ class ChangeSerializer(ObjectSerializer):
     ratio = FiniteFloatField(source="change.ratio")
     confirmed = serializers.BooleanField(
         source="change.confirmed",
-        help_text="Six runs or more since, seen by two looks in a row, in runs and in builds; else possible",
+        help_text="Six runs and five builds or more on both sides, seen by two looks in a row; else possible",
     )
+    verdict = serializers.CharField(help_text="changed, or possibly changed")
+    says = serializers.CharField(source="change_text", help_text="The change in words")
+
+
+class DriftSerializer(ObjectSerializer):
+    at = serializers.IntegerField(source="drift.begin", help_text="Index in `runs`: its first")
+    run = serializers.IntegerField(source="first.run")
+    runs = serializers.IntegerField(help_text="Runs from it to the last")
+    before = FiniteFloatField(source="drift.before", help_text="Straight line, at the first run")
+    after = FiniteFloatField(source="drift.after", help_text="Straight line, at the last run")
+    ratio = FiniteFloatField(source="drift.ratio")
+    verdict = serializers.CharField(help_text="drifts")
+    says = serializers.CharField(source="change_text", help_text="The drift in words")
 
 
 class UnusualSerializer(ObjectSerializer):
@@ -172,6 +185,11 @@ class HistorySerializer(ObjectSerializer):
     without = serializers.CharField(source="ignored_part")
     runs = PastSerializer(many=True)
     changes = ChangeSerializer(source="history_changes", many=True)
+    drift = DriftSerializer(
+        source="history_drift",
+        allow_null=True,
+        help_text="A steady rise or fall since the last confirmed change; null: none",
+    )
     unusual = UnusualSerializer(many=True)
     left_out = serializers.IntegerField(
         source="runs_without_value", help_text="Runs without a value above 0"

@@ -20,10 +20,16 @@ from benchlab.analysis.designs import Order
 from benchlab.analysis.evidence import Line
 from benchlab.analysis.finding import Finding as RunFinding
 from benchlab.analysis.finding import Number, Severity
-from benchlab.analysis.formats import rate, share, shown_unit
+from benchlab.analysis.formats import rate, shown_unit
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import metric_naming
-from benchlab.charts.history import History, HistoryChange, HistoryRun, read_history
+from benchlab.charts.history import (
+    History,
+    HistoryChange,
+    HistoryDrift,
+    HistoryRun,
+    read_history,
+)
 from benchlab.charts.queries import Group, line_labels, read_groups
 from benchlab.findings import stored_runs, storing
 from benchlab.findings.models import Finding
@@ -188,9 +194,13 @@ def _alerts(history: History, campaign: Campaign) -> Iterator[Alert]:
     for outlier in history.unusual:
         if history.runs[outlier.at].campaign == campaign.pk:
             yield history.runs[outlier.at].run, STANDS_OUT, _outlier_finding(history, outlier)
+    if not _is_newest(history, campaign):
+        return
     steps = [step for step in history.history_changes if step.change.confirmed]
-    if steps and _is_newest(history, campaign):
+    if steps:
         yield steps[-1].first.run, CHANGE, _change_finding(history, steps[-1])
+    elif drift := history.history_drift:
+        yield drift.first.run, CHANGE, _drift_finding(history, drift)
 
 
 def _outlier_finding(history: History, outlier: Unusual) -> RunFinding:
@@ -208,7 +218,7 @@ def _outlier_finding(history: History, outlier: Unusual) -> RunFinding:
 def _change_finding(history: History, step: HistoryChange) -> RunFinding:
     before, after = step.change.before, step.change.after
     return RunFinding(
-        f"from this run on the {_metric_name(history)} is {share(abs(step.change.ratio - 1))} {step.direction}: "
+        f"from this run on the {_metric_name(history)} is {step.change_text}: "
         f"{_amount_text(history, before)} before, {_amount_text(history, after)} in the {step.runs_since} runs since",
         Severity.NOTE,
         {
@@ -217,6 +227,21 @@ def _change_finding(history: History, step: HistoryChange) -> RunFinding:
         },
         about=history.metric,
         runs=tuple(run.run for run in history.runs[step.change.at :]),
+    )
+
+
+def _drift_finding(history: History, drift: HistoryDrift) -> RunFinding:
+    before, after = drift.drift.before, drift.drift.after
+    return RunFinding(
+        f"the {_metric_name(history)} {drift.verdict}: {drift.change_text} from this one on, "
+        f"from {_amount_text(history, before)} to {_amount_text(history, after)}",
+        Severity.NOTE,
+        {
+            "before": _history_number(history, before, drift.first),
+            "after": _history_number(history, after, history.runs[-1]),
+        },
+        about=history.metric,
+        runs=tuple(run.run for run in history.runs[drift.drift.begin :]),
     )
 
 

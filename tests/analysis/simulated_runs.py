@@ -107,6 +107,7 @@ class Truth:
     flight: float = 1.0  # of what was asked
     failed: float = 0.0  # of the I/Os, which dynamo takes for done
     beside: float = 0.0  # of what was asked, by somebody else
+    wander: float = 0.0  # largest over smallest of the rate without its noise, ln
     filled: float = 1.0  # of the volume, before
     rated: float = 2.0  # times the IOPS of a disk
     link: float = 3.0
@@ -124,12 +125,15 @@ def clean(dice, tool="", stack="", seconds=0, noise=0.0, carries=None, host=None
     seconds = seconds or int(np.exp(dice.uniform(np.log(10), np.log(600))))
     noise = noise or float(dice.choice(NOISES))
     block = int(dice.choice([4096, 16384, 131072]))
+    level = np.exp(dice.uniform(np.log(5e6), np.log(5e8)))
+    shape, wander = _shape(dice, seconds, noise, carries)
     truth = Truth(
         tool=tool,
         stack=made,
         dice=dice,
         reads=tool != "pg_test_fsync" and bool(dice.random() < 0.5),
-        rate=np.exp(dice.uniform(np.log(5e6), np.log(5e8))) * _shape(dice, seconds, noise, carries),
+        rate=level * shape,
+        wander=wander,
         before=int(dice.integers(0, 20)) if tool in ("dd", "sysbench") else 0,
         block=block,
         outstanding=int(2 ** dice.integers(0, 9)) if tool in ("fio", "dynamo", "sysbench") else 1,
@@ -172,12 +176,16 @@ def _shape(dice, n, noise, carries=None):
         now = rho * now + shock
         carried[at] = now
     logs = noise * (np.sqrt(1 - share) * dice.normal(size=n) + np.sqrt(share) * carried)
-    logs += dice.uniform(-0.1, 0.1) * (time - 0.5)
-    logs += dice.uniform(0, 0.05) * np.sin(
-        2 * np.pi * (dice.uniform(0.5, 3) * time + dice.random())
-    )
-    logs += np.where(dice.random(n) < HALVED, np.log(0.5), 0)
-    return np.exp(logs)
+    slow = _wander(dice, time)
+    logs += slow + np.where(dice.random(n) < HALVED, np.log(0.5), 0)
+    return np.exp(logs), float(np.ptp(slow))
+
+
+def _wander(dice, time):
+    """ln of a slow drift and a wave."""
+    drift = dice.uniform(-0.1, 0.1) * (time - 0.5)
+    wave = dice.uniform(0, 0.05) * np.sin(2 * np.pi * (dice.uniform(0.5, 3) * time + dice.random()))
+    return drift + wave
 
 
 def run(truth):

@@ -15,6 +15,7 @@ import pytest
 from benchlab.analysis import finding
 from benchlab.analysis.evidence import Access, Layer, Run, Track, Window
 from benchlab.testing import profiles
+from tests.analysis.simulated_stripes import stripe
 
 RUNS = 2000 if profiles.profile() == profiles.FULL else 200
 SEED = 14
@@ -28,6 +29,7 @@ KINDS = (
     "in_turn",
     "nothing_is_full",
     "raid5_read_modify_write",
+    "slow_member",
     "sub_sector_writes",
     "uneven_members",
 )
@@ -52,10 +54,11 @@ def made(
     busy=None,
     core=None,
     noise=None,
+    slow=1.0,
     **more,
 ):
     """A run of writes over so many disks; `shares` of the bytes, one or one a second, `strays`: read meanwhile, of what
-    is written."""
+    is written. `slow`: times that the second takes for a request, of the others' time."""
     n, seconds = len(shares), seconds or int(dice.integers(10, 120))
     noise = noise or float(dice.choice([0.1, 0.3]))
     rate = float(np.exp(dice.uniform(np.log(5e6), np.log(5e8))))
@@ -66,7 +69,10 @@ def made(
         * dice.lognormal(-(noise**2) / 2, noise, (n, seconds))
     )
     tracks = []
-    for name, row in zip(NAMES, moved, strict=False):
+    wait, load = float(np.exp(dice.uniform(np.log(2e-4), np.log(1e-2)))), dice.uniform(0.4, 0.95)
+    for index, (name, row) in enumerate(zip(NAMES, moved, strict=False)):
+        factor = slow if index == 1 else 1.0
+        level = busy or (load if slow > 1 and index == 1 else load / slow * dice.uniform(0.9, 1.1))
         read = strays * row * dice.lognormal(0, 0.5, seconds)
         writes = row / BLOCK
         tracks += [
@@ -78,7 +84,12 @@ def made(
             track(
                 name,
                 "util",
-                np.clip(dice.normal(busy or dice.uniform(0.4, 0.95), 0.03, seconds), 0, 1),
+                np.clip(dice.normal(level, 0.03, seconds), 0, 1),
+            ),
+            track(
+                name,
+                "write.await",
+                wait * factor * dice.uniform(0.8, 1.3) * dice.lognormal(0, noise, seconds),
             ),
         ]
     for index in range(4):
@@ -195,8 +206,37 @@ DUE = {
     "cpu_bound": (lambda dice: even(dice, core=0.97), 0.99),
     "nothing_is_full": (lambda dice: even(dice, busy=0.03), 0.95),
     "amplified": (lambda dice: made(dice, [1.0], adds=2.5), 0.99),
+    "slow_member": (lambda dice: made(dice, [1 / 4] * 4, slow=3.5), 0.95),
     "flush_bound": (lambda dice: even(dice, flushed=0.6), 0.99),
 }
+
+
+@pytest.mark.one_in(2)
+def test_queues_make_no_member_slow():
+    """Members that differ by up to 20 % under 1 to 256 requests: deep queues gather at the slowest."""
+    dice, found, runs = np.random.default_rng(SEED), 0, RUNS // 4
+    for _ in range(runs):
+        servers, members = int(dice.choice([1, 4])), int(dice.choice([2, 4, 6]))
+        services = servers * dice.uniform(5e-3, 1e-2) * dice.uniform(1, 1.2, members)
+        made_up = stripe(dice, services, int(2 ** dice.integers(0, 9)), 12, servers)
+        found += bool(finding.run_findings()["slow_member"].applies(made_up))
+    print(f"seed {SEED}: slow_member in {found} of {runs} stripes of nearly alike members")
+    assert found <= runs / 100
+
+
+@pytest.mark.parametrize("depth", [1, 4, 16])
+def test_what_a_slow_member_costs_is_bounded(depth):
+    """One of four takes three times as long; what the sentence says could be gained is at least what is gained."""
+    dice = np.random.default_rng(SEED)
+    services = [8e-3, 24e-3, 8e-3, 8e-3]
+    slow, mended = (stripe(dice, each, depth, 40) for each in (services, [8e-3] * 4))
+    [one] = finding.run_findings()["slow_member"].applies(slow)
+    assert one.about.startswith("sdc ")
+    gain = mended.figures["iops"] / slow.figures["iops"]
+    print(
+        f"seed {SEED}: {depth} outstanding: at most {one.numbers['gain'].value:.2f}, gained {gain:.2f}"
+    )
+    assert gain <= 1.05 * one.numbers["gain"].value <= 1.8 * gain
 
 
 @pytest.mark.parametrize("kind", DUE)

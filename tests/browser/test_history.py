@@ -78,7 +78,7 @@ def test_the_history_is_drawn_and_clean(chromium, live_server, history, scheme):
     page.goto(f"{live_server.url}/runs/{history[0].run_id}/")
     page.get_by_role("link", name="History of this set-up").click()
     drawn(page)
-    assert page.get_by_text("No change of 3 % or more found in 48 runs").count() == 1
+    assert page.get_by_text("No change or drift of 3 % or more found in 48 runs").count() == 1
     assert violations(page) == []
     page.get_by_label("Ignore").select_option("kernel")
     page.get_by_role("button", name="Show").click()

@@ -53,8 +53,8 @@ def bench(team, user):
 
 @pytest.fixture
 def slower(bench):
-    """Seven nights of three runs; from the fifth on a fifth slower."""
-    return nightly(bench, [*BEFORE, *AFTER])
+    """A run and a build a night; from the thirteenth on a fifth slower."""
+    return nightly(bench, [*BEFORE, *AFTER], builds_of=1)
 
 
 def page_of(web, attempt, **query):
@@ -67,16 +67,11 @@ def test_the_page_tells_a_change_with_its_run(web, slower):
     found = answer.context["history"]
     assert [one.run for one in found.runs] == [one.run_id for one in slower]
     (step,) = found.history_changes
-    assert (step.change.at, step.change_percent, step.direction, step.runs_since) == (
-        12,
-        20,
-        "lower",
-        9,
-    )
+    assert (step.change.at, step.change_text, step.runs_since) == (12, "20 % lower", 9)
     assert step.change.confirmed
     assert f'Changed:</strong> 20 % lower from <a href="/runs/{slower[12].run_id}/">' in text
     assert "100 IOPS before, 80 IOPS since (medians; 9 runs)." in text
-    assert "Night 18" in text
+    assert "Night 20" in text
 
 
 def test_a_young_change_is_possible(web, bench):
@@ -85,10 +80,36 @@ def test_a_young_change_is_possible(web, bench):
     text = " ".join(answer.content.decode().split())
     assert "Possibly changed:" in text and "At least 1 more run will tell." in text
     drawn = web.get(answer.context["figure_url"]).json()
-    assert [t["name"] for t in drawn["data"] if t["name"] in NAMES] == [history.POSSIBLE_NAME]
+    (line,) = [trace for trace in drawn["data"] if trace["name"] in NAMES]
+    assert (line["name"], line["line"]["dash"]) == (history.POSSIBLE_NAME, "dot")
+    assert line["text"][1] == "−20 % possible"
 
 
-NAMES = (history.CONFIRMED_NAME, history.POSSIBLE_NAME)
+NAMES = (history.CONFIRMED_NAME, history.POSSIBLE_NAME, history.DRIFT_NAME)
+
+
+def test_a_drift_is_told_as_a_drift(web, bench, user):
+    """40 nights, each half a percent slower than the one before."""
+    values = [1000 * 0.995**night * (1 + 0.01 * (-1) ** night) for night in range(40)]
+    attempts = nightly(bench, values, builds_of=1)
+    answer = page_of(web, attempts[0])
+    text = " ".join(answer.content.decode().split())
+    first = attempts[0].run_id
+    assert f'Drifts:</strong> 18 % lower over 40 runs, from <a href="/runs/{first}/">' in text
+    assert "hanged:</strong>" not in text
+    drawn = web.get(answer.context["figure_url"]).json()
+    (line,) = [trace for trace in drawn["data"] if trace["name"] in NAMES]
+    assert (line["name"], line["line"]["dash"], line["text"][-1]) == (
+        "drift",
+        "dash",
+        "drifts −18 %",
+    )
+    (levels,) = [trace for trace in drawn["data"] if trace["name"] == history.LEVEL_NAME]
+    assert levels["y"] == []
+    drift = client_of(user).get("/api/history/", {"run": first}).json()["drift"]
+    assert (drift["at"], drift["run"], drift["runs"], drift["verdict"]) == (0, first, 40, "drifts")
+    assert drift["says"] == "18 % lower over 40 runs"
+    assert (drift["before"], drift["after"]) == pytest.approx((1000, 822), rel=0.01)
 
 
 def test_the_figure_draws_runs_levels_and_the_change(web, slower):
@@ -219,7 +240,7 @@ def test_what_was_degraded_is_apart(bench, user):
 def test_another_metric_and_one_that_nobody_measured(web, slower):
     answer = page_of(web, slower[0], metric="lat.mean")
     (step,) = answer.context["history"].history_changes
-    assert (step.direction, step.change_percent) == ("higher", 25)
+    assert step.change_text == "25 % higher"
     assert "Total latency" in answer.content.decode() or "lat.mean" in answer.content.decode()
     nothing = page_of(web, slower[0], metric="one.fsync.ops")
     assert nothing.context["history"].runs == ()
@@ -282,8 +303,9 @@ def test_the_api_tells_the_same(user, slower):
     (change,) = said["changes"]
     assert change == {
         "at": 12, "run": slower[12].run_id, "before": 100.0, "after": 80.0, "ratio": 0.8, "confirmed": True,
+        "verdict": "changed", "says": "20 % lower",
     }  # fmt: skip
-    assert said["unusual"] == []
+    assert said["unusual"] == [] and said["drift"] is None
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,14 @@ def test_a_change_that_is_confirmed_is_told_of_the_run_that_it_begins_with(lab, 
     assert one.says in home(web)
 
 
+def test_a_drift_is_told_of_the_run_that_it_begins_with(lab):
+    first = lab.campaign(*[1000 * 0.99**run for run in range(20)])
+    lab.campaign(*[1000 * 0.99**run for run in range(20, 30)])
+    [one] = [one for one in told() if one.kind == "change"]
+    assert one.attempt.run == first.runs.order_by("position").first()
+    assert "the IOPS drifts: 25 % lower over 30 runs from this one on" in one.says
+
+
 def test_another_team_reads_nothing_of_it(lab, other_web):
     lab.campaign(*[1000.0] * 22)
     lab.campaign(700.0)
