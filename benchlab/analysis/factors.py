@@ -3,18 +3,19 @@
 
 Main effects and interactions of a complete matrix, on logarithms, so an effect is a factor: a level's is its geometric
 mean over everything else against that of all; an interaction is the rest for a pair of levels after both main effects
-are taken away. The noise is that of the repeats. Reported effects are 5 % or more and survive Benjamini-Hochberg over
-all effects of their kind (the textbook's analysis of variance; Box, Hunter, Hunter, Statistics for Experimenters,
-chapter 5).
+are taken away. Each set-up has the noise of its own runs and blocks, as in verdicts. Reported effects are 5 % or more
+and survive Benjamini-Hochberg over all effects of their kind (Box, Hunter, Hunter, Statistics for Experimenters,
+chapter 5: contrasts; Satterthwaite: their degrees of freedom).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from math import exp, prod, sqrt
+from math import exp, log, prod, sqrt
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -22,6 +23,7 @@ from scipy.special import stdtr, stdtrit
 from benchlab.analysis.differences import (
     FALSE_DISCOVERIES,
     LEAST,
+    TAU_DF,
     TWO_SIDED,
     discoveries,
 )
@@ -54,6 +56,8 @@ class Effects:
 
 # one level for each factor
 Place = tuple[str, ...]
+# of one set-up: its campaign and its repeat, for example
+Block = TypeVar("Block", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,83 +121,136 @@ def _gap(places: set[Place], levels: Sequence[Sequence[str]], axis: int, level: 
 
 def factor_effects(
     factors: Sequence[str],
-    cells: Mapping[Place, Sequence[float]],
+    cells: Mapping[Place, Mapping[Block, float]],
     tau: float = 0.0,
     built: int = 1,
 ) -> Effects | None:
-    """`cells`: {a level of each factor: repeats, above 0}. None where it has gaps, or less than two vary.
+    """`cells`: {a level of each factor: {block: value above 0}}. None where it has gaps, or less than two vary.
 
     `tau`: of the design, between two builds: it is added to the error of each effect of the first factors, so many as
-    are `built` anew, or measured after each other, for each of their levels.
+    are `built` anew, or measured after each other, for each of their levels. Their combinations are the set-ups.
     """
     levels = _levels(cells)
     varied = [axis for axis, some in enumerate(levels) if len(some) > 1]
     if len(varied) < 2 or len(cells) != prod(map(len, levels)) or not all(cells.values()):
         return None
-    if min(min(values) for values in cells.values()) <= 0:
+    if min(min(blocks.values()) for blocks in cells.values()) <= 0:
         return None
-    keys = sorted(cells)
-    robust = robust_means([cells[key] for key in keys], ENOUGH_REPEATS)
-    grid = robust.means.reshape([len(some) for some in levels])
-    df = float((robust.counts - 1).sum())
-    noise = max(sqrt(robust.within / df), LEAST_NOISE) if df else None
-    each = (noise**2 * float((1 / robust.counts).mean())) if noise else None
+    fit = _fit_matrix(cells, [len(some) for some in levels], built)
     effects_by_order: dict[int, list[Effect]] = {}
     for order in (1, 2):
-        rows = [
-            (axes, index, value, size)
+        contrasts = [
+            contrast
             for axes in combinations(varied, order)
-            for index, value, size in _level_effects(grid, axes)
+            for contrast in _contrasts(fit, axes, tau if axes[0] < built else 0.0)
         ]
-        luck = [tau**2 / 2 if axes[0] < built else 0.0 for axes, *_ in rows]
-        effects_by_order[order] = _effects(rows, factors, levels, each, df, luck)
+        effects_by_order[order] = _effects(contrasts, factors, levels)
     return Effects(tuple(effects_by_order[1]), tuple(effects_by_order[2]))
 
 
-def _level_effects(
-    grid: Array, axes: tuple[int, ...]
-) -> list[tuple[tuple[int, ...], float, float]]:
-    """(index, effect, its variance in units of a cell's) of each level of one axis, or pair of levels of two."""
-    others = tuple(axis for axis in range(grid.ndim) if axis not in axes)
-    table = grid.mean(axis=others) if others else grid
-    table = table - table.mean()
-    share = 1.0
-    for axis in range(table.ndim):
-        if table.ndim > 1:
-            table = table - table.mean(axis=axis, keepdims=True)
-        share *= 1 - 1 / table.shape[axis]
-    variance = share * table.size / grid.size
-    return [(index, float(value), variance) for index, value in np.ndenumerate(table)]
+@dataclass(frozen=True, slots=True)
+class _Matrix:
+    """The cells' means on logarithms, a dimension for each factor. The others: (set-ups, cells of each) or (set-ups,).
+
+    `variance`: of each cell's mean by its runs, with its set-up's `df`; `by_blocks`: of a set-up's mean beyond that, as
+    its blocks show, with `block_df`. `df` is 0 where a set-up has one run each: then no error is known.
+    """
+
+    means: Array
+    variance: Array
+    df: Array
+    by_blocks: Array
+    block_df: Array
+
+
+def _fit_matrix(
+    cells: Mapping[Place, Mapping[Block, float]], shape: Sequence[int], built: int
+) -> _Matrix:
+    by_set_up: dict[Place, list[Mapping[Block, float]]] = {}
+    for place in sorted(cells):
+        by_set_up.setdefault(place[:built], []).append(cells[place])
+    fits = [_fit_set_up(some) for some in by_set_up.values()]
+    means, variance, df, by_blocks, block_df = (np.array(part) for part in zip(*fits, strict=True))
+    return _Matrix(means.reshape(shape), variance, df, by_blocks, block_df)
+
+
+def _fit_set_up(cells: Sequence[Mapping[Block, float]]) -> tuple[Array, Array, float, float, float]:
+    """(means, variances of these, degrees of freedom, variance by blocks beyond, its degrees) of the cells of one."""
+    robust = robust_means([list(cell.values()) for cell in cells], ENOUGH_REPEATS)
+    df = float((robust.counts - 1).sum())
+    noise = max(robust.within / df, LEAST_NOISE**2) if df else 0.0
+    variance = noise / robust.counts
+    of_runs = float(variance.sum()) / len(cells) ** 2
+    rest: dict[Block, list[float]] = {}
+    for cell, mean in zip(cells, robust.means, strict=True):
+        for block, value in cell.items():
+            rest.setdefault(block, []).append(log(value) - float(mean))
+    blocks = np.array([sum(values) / len(values) for values in rest.values()])
+    count = len(blocks)
+    between = float(blocks.var(ddof=1)) / count if count > 1 else 0.0
+    of_blocks = (of_runs + (count - 1) * between) / count
+    return robust.means, variance, df, max(of_blocks - of_runs, 0.0), float(count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Contrast:
+    """An estimated effect. `error`: None if it is unknown."""
+
+    axes: tuple[int, ...]
+    index: tuple[int, ...]
+    value: float
+    error: float | None
+    df: float
+
+
+def _contrasts(fit: _Matrix, axes: tuple[int, ...], tau: float) -> Iterator[_Contrast]:
+    """The effect of each level of one axis, or of each pair of levels of two."""
+    shape = fit.means.shape
+    for index in product(*(range(shape[axis]) for axis in axes)):
+        weights = np.ones(())
+        at = dict(zip(axes, index, strict=True))
+        for axis, size in enumerate(shape):
+            own = np.full(size, (-1 if axis in at else 1) / size)
+            if axis in at:
+                own[at[axis]] += 1
+            weights = np.multiply.outer(weights, own)
+        by_set_up = weights.reshape(fit.variance.shape)
+        parts = np.concatenate(
+            [
+                (by_set_up**2 * fit.variance).sum(axis=1),
+                by_set_up.sum(axis=1) ** 2 * fit.by_blocks,
+                [tau**2 / 2],
+            ]
+        )
+        degrees = np.concatenate([fit.df, fit.block_df, [TAU_DF]])
+        value = float((weights * fit.means).sum())
+        if not fit.df.all():
+            yield _Contrast(axes, index, value, None, 0.0)
+            continue
+        total = float(parts.sum())
+        yield _Contrast(
+            axes, index, value, sqrt(total), total**2 / float((parts**2 / degrees).sum())
+        )
 
 
 def _effects(
-    rows: Sequence[tuple[tuple[int, ...], tuple[int, ...], float, float]],
-    factors: Sequence[str],
-    levels: Sequence[Sequence[str]],
-    each: float | None,
-    df: float,
-    luck: Sequence[float],
+    contrasts: Sequence[_Contrast], factors: Sequence[str], levels: Sequence[Sequence[str]]
 ) -> list[Effect]:
-    """`luck`: the variance that builds add to each."""
-    errors = [
-        sqrt(size * each + more) if each else None
-        for (_, _, _, size), more in zip(rows, luck, strict=True)
-    ]
     p = np.array(
         [
-            2 * stdtr(df, -abs(row[2]) / error) if error else np.nan
-            for row, error in zip(rows, errors, strict=True)
+            2 * stdtr(one.df, -abs(one.value) / one.error) if one.error else np.nan
+            for one in contrasts
         ]
     )
     significant = discoveries(p) <= FALSE_DISCOVERIES if len(p) else p
     return [
         _effect(
-            {factors[axis]: levels[axis][i] for axis, i in zip(axes, index, strict=True)},
-            value,
-            float(stdtrit(df, TWO_SIDED)) * error if error else None,
-            bool(sure) and abs(value) >= LEAST,
+            {factors[axis]: levels[axis][i] for axis, i in zip(one.axes, one.index, strict=True)},
+            one.value,
+            float(stdtrit(one.df, TWO_SIDED)) * one.error if one.error else None,
+            bool(sure) and abs(one.value) >= LEAST,
         )
-        for (axes, index, value, _), error, sure in zip(rows, errors, significant, strict=True)
+        for one, sure in zip(contrasts, significant, strict=True)
     ]
 
 

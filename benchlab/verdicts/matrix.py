@@ -68,9 +68,13 @@ class Factors:
         return metric_naming.metric_title(self.metric)
 
 
+# campaign, topology, repeat
+Block = tuple[int, int, int]
+
+
 @dataclass(slots=True)
 class _Cells:
-    values: dict[Place, list[float]] = field(default_factory=dict)
+    values: dict[Place, dict[Block, float]] = field(default_factory=dict)
     runs: dict[Place, list[int]] = field(default_factory=dict)
 
 
@@ -128,7 +132,8 @@ def _collect_cells(lines: Sequence[Group], names: TuningSplit, metric: str) -> _
             )
             if not sample.values[metric] > 0:
                 none.add(place)
-            cells.values.setdefault(place, []).append(sample.values[metric])
+            block = (line.campaign, line.topology, sample.repeat)
+            cells.values.setdefault(place, {})[block] = sample.values[metric]
             cells.runs.setdefault(place, []).append(sample.run)
     for place in none:
         del cells.values[place]
