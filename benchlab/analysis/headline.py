@@ -8,7 +8,7 @@ Equal load is the difference at one depth. Values are rates, above 0; a latency 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -19,8 +19,9 @@ import numpy as np
 from scipy.special import stdtrit
 
 from benchlab.analysis.designs import Design
-from benchlab.analysis.differences import Estimates, compare_pairs
+from benchlab.analysis.differences import Estimates, Luck, compare_pairs, luck_of_builds
 from benchlab.analysis.fits import Array, Fit, Mask
+from benchlab.analysis.verdicts import Frozen, Sweep, is_above_zero, sweep_logs, visit_numbers
 
 DRAWS = 400
 # A plateau holds the depths within 5 % of the highest: less is not worth naming (differences.LEAST).
@@ -108,15 +109,11 @@ class Terms:
     knee: int | None = None
 
 
-# outstanding I/Os -> block -> value, rising
-Sweep = tuple[tuple[int, tuple[tuple[int, float], ...]], ...]
-
-
 # It takes a few ms, and pages ask for the same comparisons again and again.
 @lru_cache(maxsize=4096)
 def compare_under(
-    sweeps: tuple[Sweep, Sweep],
-    latencies: tuple[Sweep, Sweep] | None,
+    sweeps: tuple[Frozen, Frozen],
+    latencies: tuple[Frozen, Frozen] | None,
     design: Design,
     terms: Terms,
 ) -> tuple[Statement, ...]:
@@ -124,34 +121,36 @@ def compare_under(
 
     `latencies`: measured ones of the same runs; None for the mean latency, depth / rate.
     """
-    depths = _common_depths(sweeps if latencies is None else (*sweeps, *latencies))
+    every = [*sweeps, *(latencies or ())]
+    depths = _common_depths(every)
     if len(depths) < 2:
         return ()
-    logs = _logs(sweeps, depths)
-    fit, points, _ = compare_pairs(logs, design)
-    cells = _cells(depths, fit)
+    logs, blocks = sweep_logs([_thaw(sweep) for sweep in every], depths)
+    visits = visit_numbers(design, blocks)
+    fit, points, _ = compare_pairs(logs[:, :2], design, visits)
+    cells, luck = _cells(depths, fit), luck_of_builds(fit, design, visits)
     of_latency, shared = None, -1.0
     if latencies is not None:
-        latency_logs = _logs(latencies, depths)
-        of_latency = _cells(depths, compare_pairs(latency_logs, design)[0])
-        shared = _correlation(logs, latency_logs)
+        of_latency = _cells(depths, compare_pairs(logs[:, 2:], design, visits)[0])
+        shared = _correlation(logs[:, :2], logs[:, 2:])
     seconds = terms.seconds or _default_latency(cells, of_latency, terms.knee)
     return (
-        at_saturation(cells, design.tau),
+        at_saturation(cells, luck),
         _at_requested_load(cells, points, terms.depth),
-        at_latency(cells, seconds, design.tau, of_latency, shared),
+        at_latency(cells, seconds, luck, of_latency, shared),
     )
 
 
 @lru_cache(maxsize=4096)
 def compare_at_loads(
-    first: Sweep, second: Sweep, design: Design, terms: Terms
+    first: Frozen, second: Frozen, design: Design, terms: Terms
 ) -> tuple[Statement, ...]:
     """Compare two sweeps of latencies, or of anything else without a plateau, at equal load."""
     depths = _common_depths((first, second))
     if len(depths) < 2:
         return ()
-    fit, points, _ = compare_pairs(_logs((first, second), depths), design)
+    logs, blocks = sweep_logs((_thaw(first), _thaw(second)), depths)
+    fit, points, _ = compare_pairs(logs, design, visit_numbers(design, blocks))
     return (_at_requested_load(_cells(depths, fit), points, terms.depth),)
 
 
@@ -167,26 +166,16 @@ def _at_requested_load(cells: Cells, points: Estimates, depth: int | None) -> St
     return at_load(cells.depths, depth, cells.means[:, at], cells.counts[:, at], se=se, df=df)
 
 
-def freeze(sweep: Mapping[int, Mapping[int, float]]) -> Sweep:
-    """Return a sweep that can be hashed."""
-    return tuple((depth, tuple(sorted(cell.items()))) for depth, cell in sorted(sweep.items()))
+def _thaw(sweep: Frozen) -> Sweep:
+    return {depth: dict(cell) for depth, cell in sweep}
 
 
-def _common_depths(sweeps: Sequence[Sweep]) -> list[int]:
+def _common_depths(sweeps: Sequence[Frozen]) -> list[int]:
     """Return the depths above 0 where every sweep has values, all of them above 0."""
     usable = [
-        {depth for depth, cell in sweep if depth and cell and all(0 < v < inf for _, v in cell)}
-        for sweep in sweeps
+        {depth for depth, cell in sweep if depth and is_above_zero(dict(cell))} for sweep in sweeps
     ]
     return sorted(set.intersection(*usable))
-
-
-def _logs(sweeps: Sequence[Sweep], depths: Sequence[int]) -> Array:
-    """Return ln of the values, (1, 2, depths, blocks), NaN for runs that are missing."""
-    cells = [[dict(dict(sweep)[depth]) for depth in depths] for sweep in sweeps]
-    blocks = sorted({block for rows in cells for cell in rows for block in cell})
-    values = [[[cell.get(block, np.nan) for block in blocks] for cell in rows] for rows in cells]
-    return np.asarray(np.log(np.array([values], float)))
 
 
 def _cells(depths: Sequence[int], fit: Fit) -> Cells:
@@ -213,7 +202,7 @@ def _default_latency(cells: Cells, latencies: Cells | None, knee: int | None) ->
     return exp(float(means[0, min(depths.index(depth), len(depths) - 2)]))
 
 
-def at_saturation(cells: Cells, tau: float) -> Statement:
+def at_saturation(cells: Cells, luck: Luck) -> Statement:
     """Return the ratio of the plateaus, if both set-ups reach theirs."""
     condition = Condition.SATURATION
     plateaus = _plateau(cells.means)
@@ -222,7 +211,7 @@ def at_saturation(cells: Cells, tau: float) -> Statement:
     if culprits:
         return Statement(condition, 0, None, None, None, None, Missing.STILL_RISING, culprits)
     drawn = _plateau(_draw(cells)) if cells.has_noise else None
-    return _statement(condition, 0, plateaus, drawn, tau, 1.0, cells)
+    return _statement(condition, 0, plateaus, drawn, luck, 1.0, cells)
 
 
 def at_load(
@@ -230,7 +219,7 @@ def at_load(
 ) -> Statement:
     """Return the ratio at one of the `depths`, with an interval that holds for all of them at once (Sidak).
 
-    `means`: ln of both values, `counts`: their runs; `se`, `df`: of their difference, tau included.
+    `means`: ln of both values, `counts`: their runs; `se`, `df`: of their difference, the luck of builds included.
     """
     est = float(means[1] - means[0])
     share = 1 - (1 - CONFIDENCE ** (1 / len(depths))) / 2
@@ -248,7 +237,7 @@ def at_load(
 
 
 def at_latency(
-    cells: Cells, seconds: float, tau: float, latencies: Cells | None = None, shared: float = -1.0
+    cells: Cells, seconds: float, luck: Luck, latencies: Cells | None = None, shared: float = -1.0
 ) -> Statement:
     """Return the ratio of the rates at which both set-ups reach this latency.
 
@@ -261,7 +250,7 @@ def at_latency(
     if missing := _missing(rates, measured, log(seconds)):
         return Statement(condition, seconds, None, None, None, None, *missing)
     if not cells.has_noise or (latencies and not latencies.has_noise):
-        return _statement(condition, seconds, rates, None, tau, 1.0, cells)
+        return _statement(condition, seconds, rates, None, luck, 1.0, cells)
     drawn = _draw(cells)
     drawn_latencies = _mean_latency(cells, drawn)
     if latencies is not None:
@@ -271,7 +260,7 @@ def at_latency(
     if misses.any():
         culprits = tuple(int(index) for index in np.flatnonzero(misses))
         return Statement(condition, seconds, None, None, None, None, Missing.UNCERTAIN, culprits)
-    return _statement(condition, seconds, rates, drawn_rates, tau, cells.widening, cells)
+    return _statement(condition, seconds, rates, drawn_rates, luck, cells.widening, cells)
 
 
 def plateau_start(depths: Array, means: Array) -> int:
@@ -284,7 +273,7 @@ def _statement(
     at: float,
     values: Array,
     drawn: Array | None,
-    tau: float,
+    luck: Luck,
     widening: float,
     cells: Cells,
 ) -> Statement:
@@ -295,7 +284,7 @@ def _statement(
         # The middle of the draws is moved onto the estimate: the highest of noisy draws is too high.
         errors = drawn[:, 1] - drawn[:, 0]
         errors = errors - np.nanmedian(errors)
-        errors = errors + tau * _generator(cells, 2).standard_normal(len(errors))
+        errors = errors + _draw_luck(cells, luck)
         below, above = np.nanquantile(errors, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
         low, high = exp(est + widening * float(below)), exp(est + widening * float(above))
     return Statement(
@@ -322,6 +311,13 @@ def _draw(cells: Cells, partner: Cells | None = None, shared: float = 0.0) -> Ar
         error = np.sqrt(cells.noise[side] / cells.counts[side])
         drawn[:, side] = cells.means[side] + errors * error * scale
     return drawn
+
+
+def _draw_luck(cells: Cells, luck: Luck) -> Array:
+    """Draw what the luck of builds adds to ln ratio, (draws,)."""
+    dice, df = _generator(cells, 2), float(luck.df[0])
+    drawn = dice.standard_t(df, DRAWS) if np.isfinite(df) else dice.standard_normal(DRAWS)
+    return np.asarray(np.sqrt(luck.variance[0]) * drawn)
 
 
 def _generator(cells: Cells, side: int) -> np.random.Generator:

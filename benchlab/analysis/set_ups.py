@@ -24,8 +24,8 @@ from benchlab.analysis.verdicts import Comparison, Conclusion, Verdict, compare_
 FIGURES: Mapping[str, str] = {
     "iops": "IOPS",
     "bandwidth": "throughput",
-    "one.fsync.ops": "fsyncs",
     "one.fdatasync.ops": "fdatasyncs",
+    "one.fsync.ops": "fsyncs",
     "read.iops": "read IOPS",
     "write.iops": "write IOPS",
     "read.bandwidth": "read throughput",

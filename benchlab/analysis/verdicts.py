@@ -142,13 +142,13 @@ def compare_sweeps(
 
     A depth without a value above 0 in each run cannot be compared as a ratio.
     """
-    return _compare_frozen(_freeze_sorted(first), _freeze_sorted(second), design, lower_is_better)
+    return _compare_frozen(freeze_sweep(first), freeze_sweep(second), design, lower_is_better)
 
 
 Frozen = tuple[tuple[int, tuple[tuple[int, float], ...]], ...]
 
 
-def _freeze_sorted(sweep: Sweep) -> Frozen:
+def freeze_sweep(sweep: Sweep) -> Frozen:
     return tuple((depth, tuple(sorted(cell.items()))) for depth, cell in sorted(sweep.items()))
 
 
@@ -161,12 +161,12 @@ def _compare_frozen(
         {depth: dict(cell) for depth, cell in cells} for cells in (first_cells, second_cells)
     )
     both = sorted(first.keys() & second.keys())
-    depths = [d for d in both if all(_above_zero(sweep[d]) for sweep in (first, second))]
+    depths = [d for d in both if all(is_above_zero(sweep[d]) for sweep in (first, second))]
     left_out = tuple(sorted((first.keys() | second.keys()) - set(depths)))
     if not depths:
         return Comparison({}, None, design, left_out=left_out)
-    logs, blocks = _logs((first, second), depths)
-    pair = _fit_pair(logs, design, _visit_numbers(design, blocks))
+    logs, blocks = sweep_logs((first, second), depths)
+    pair = _fit_pair(logs, design, visit_numbers(design, blocks))
     sign = -1 if lower_is_better else 1
     curve = pair.over_curve(sign)
     if len(depths) == 1:
@@ -178,14 +178,14 @@ def _compare_frozen(
     return Comparison(points, curve, design, crossings, left_out)
 
 
-def _above_zero(cell: Mapping[int, float]) -> bool:
+def is_above_zero(cell: Mapping[int, float]) -> bool:
     return bool(cell) and all(0 < value < inf for value in cell.values())
 
 
-def _logs(sweeps: tuple[Sweep, Sweep], depths: Sequence[int]) -> tuple[Array, list[int]]:
+def sweep_logs(sweeps: Sequence[Sweep], depths: Sequence[int]) -> tuple[Array, list[int]]:
     """(logarithms as benchlab.analysis.fits takes them, blocks)."""
     blocks = sorted({block for sweep in sweeps for depth in depths for block in sweep[depth]})
-    logs = np.full((1, 2, len(depths), len(blocks)), np.nan)
+    logs = np.full((1, len(sweeps), len(depths), len(blocks)), np.nan)
     for which, sweep in enumerate(sweeps):
         for row, depth in enumerate(depths):
             for block, value in sweep[depth].items():
@@ -193,7 +193,7 @@ def _logs(sweeps: tuple[Sweep, Sweep], depths: Sequence[int]) -> tuple[Array, li
     return logs, blocks
 
 
-def _visit_numbers(design: Design, blocks: Sequence[int]) -> NDArray[np.int64] | None:
+def visit_numbers(design: Design, blocks: Sequence[int]) -> NDArray[np.int64] | None:
     """(2, blocks); a block of which it is not known has a visit of its own."""
     if design.visits is None:
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Protocol, cast
 from urllib.parse import parse_qsl, urlencode
 
@@ -154,7 +155,8 @@ def _metric_choices(metrics: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _is_main(metric: str) -> bool:
-    return metric in METRICS or "*" in metric or metric in metric_naming.FIRST_METRICS.values()
+    first = chain.from_iterable(metric_naming.FIRST_METRICS.values())
+    return metric in METRICS or "*" in metric or metric in first
 
 
 def card_dom_id(workload: int, swept: bool) -> str:

@@ -19,8 +19,12 @@ LATENCY_KINDS = {
     "slat": "Submission latency",
 }
 STATISTICS = ("mean", "p50", "p99", "p99.9")
-# What a page shows of a tool unless told otherwise.
-FIRST_METRICS = {"pg_test_fsync": "one.fsync.ops", "bonnie": "*.bandwidth"}
+# What a page shows of a tool unless told otherwise: the first that was measured. PostgreSQL's documentation of
+# wal_sync_method: fdatasync is the default on Linux and FreeBSD. FreeBSD before 11.1 has no fdatasync.
+FIRST_METRICS: Mapping[str, tuple[str, ...]] = {
+    "pg_test_fsync": ("one.fdatasync.ops", "one.fsync.ops"),
+    "bonnie": ("*.bandwidth",),
+}
 FAMILIES: Mapping[str, Mapping[str, str]] = {
     "pg_test_fsync": {
         "one.*.ops": "Every method, one write",
@@ -115,7 +119,6 @@ def order_choices(names: Collection[str], tool: str, swept: bool) -> list[str]:
     # without a sweep it is a streaming tool more often than not
     if not swept:
         rates = rates[::-1]
-    first = [FIRST_METRICS[tool]] if tool in FIRST_METRICS else []
     families = [] if swept else list(FAMILIES.get(tool, ()))
-    choices = [*first, *rates, *families, *names]
+    choices = [*FIRST_METRICS.get(tool, ()), *rates, *families, *names]
     return list(dict.fromkeys(choice for choice in choices if family_members(choice, names)))

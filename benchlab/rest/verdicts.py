@@ -33,7 +33,14 @@ from benchlab.rest.operations import (
 )
 from benchlab.team.services import requesting_user
 from benchlab.verdicts import baselines, dismissals, headlines, matrix, single_line_summary
-from benchlab.verdicts.answers import Answer, Row, answers_of, lines_of
+from benchlab.verdicts.answers import (
+    Answer,
+    Row,
+    ToolTest,
+    answers_of,
+    compare_tests,
+    lines_of,
+)
 from benchlab.verdicts.dismissals import DismissalNote
 from benchlab.verdicts.headlines import Headline
 from benchlab.verdicts.matrix import factors_of
@@ -103,6 +110,11 @@ class StatementSerializer(ObjectSerializer):
     says = serializers.CharField(help_text="In one plain sentence")
 
 
+class TestSerializer(SaidSerializer):
+    metric = serializers.CharField()
+    name = serializers.CharField(help_text="Of the metric, for people")
+
+
 class LineSerializer(ObjectSerializer):
     place = serializers.IntegerField(
         help_text="1 + the number of lines that are better beyond doubt, over all comparisons of these answers"
@@ -139,6 +151,10 @@ class LineSerializer(ObjectSerializer):
     efficiency = serializers.FloatField(
         allow_null=True,
         help_text="Ratio at saturation per disk; null: unknown, or both have as many disks",
+    )
+    tests = TestSerializer(
+        many=True,
+        help_text="Every rate of a tool that measures many in a run, the answer's own first; none for other tools",
     )
     overtakes_at = NumberListField(help_text="Depths from which the lead has changed")
     left_out = NumberListField(help_text="Depths that only one of both has")
@@ -447,7 +463,9 @@ def _effect_json(row: matrix.NotableEffect, metric: str) -> JsonObject:
 
 
 def _answer_json(answer: Answer, noted: DismissalNote, of_rows: Sequence[Headline]) -> JsonObject:
-    by_key = {headline.row.key: headline for headline in of_rows}
+    by_row = {id(headline.row): headline for headline in of_rows}
+    tests = compare_tests(answer)
+    tests_by_row = {id(row): _tests_json(tests, at) for at, row in enumerate(answer.others)}
     return {
         "key": noted.key,
         "dismissed": _dismissal_json(noted),
@@ -459,7 +477,14 @@ def _answer_json(answer: Answer, noted: DismissalNote, of_rows: Sequence[Headlin
         "so_far": not answer.is_over,
         "provisional": _provisional_json(answer),
         "says": [sentence.full_text for sentence in sentences(answer)],
-        "lines": [_line_json(answer, row, by_key.get(row.key)) for row in answer.rows],
+        "lines": [
+            {
+                **_line_json(answer, row),
+                **_headline_json(by_row.get(id(row))),
+                "tests": tests_by_row.get(id(row), []),
+            }
+            for row in answer.rows
+        ],
     }
 
 
@@ -483,7 +508,7 @@ def _dismissal_json(noted: DismissalNote) -> JsonObject | None:
     }
 
 
-def _line_json(answer: Answer, row: Row, headline: Headline | None) -> JsonObject:
+def _line_json(answer: Answer, row: Row) -> JsonObject:
     against = row.against
     design = against.design if against else None
     return {
@@ -500,15 +525,24 @@ def _line_json(answer: Answer, row: Row, headline: Headline | None) -> JsonObjec
         "tau_learned_from": design.learned if design else None,
         "curve": _verdict_json(against.curve) if against and against.curve else None,
         "points": _points_json(answer, row, against) if against else [],
-        "statements": _statements_json(headline) if headline else [],
-        "efficiency": headline.efficiency if headline else None,
         "overtakes_at": list(against.crossings) if against else [],
         "left_out": list(against.left_out) if against else [],
     }
 
 
-def _statements_json(headline: Headline) -> list[JsonObject]:
+def _tests_json(tests: Sequence[ToolTest], index: int) -> list[JsonObject]:
+    """Return the verdicts of all tests on one of an answer's others."""
     return [
+        {"metric": test.metric, "name": test.metric_word, **_verdict_json(comparison.curve)}
+        for test in tests
+        if (comparison := test.comparisons[index]) and comparison.curve
+    ]
+
+
+def _headline_json(headline: Headline | None) -> JsonObject:
+    if headline is None:
+        return {"statements": [], "efficiency": None}
+    statements = [
         {
             "condition": statement.condition,
             "at": statement.at or None,
@@ -523,6 +557,7 @@ def _statements_json(headline: Headline) -> list[JsonObject]:
         }
         for statement in headline.statements
     ]
+    return {"statements": statements, "efficiency": headline.efficiency}
 
 
 def _points_json(answer: Answer, row: Row, against: Comparison) -> list[JsonObject]:

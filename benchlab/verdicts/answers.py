@@ -329,6 +329,41 @@ def _build_answer(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ToolTest:
+    """One rate of a tool that measures many in a run, compared for each of an answer's others, in their order."""
+
+    metric: str
+    comparisons: tuple[Comparison | None, ...]
+
+    @property
+    def metric_word(self) -> str:
+        return metric_naming.metric_word(self.metric)
+
+
+def compare_tests(answer: Answer) -> list[ToolTest]:
+    """Compare every rate of a tool that has families of them, that of the answer first; none for other tools."""
+    base = answer.baseline.group
+    if base.tool not in metric_naming.FAMILIES or base.swept:
+        return []
+    rates = [name for name, unit in base.units.items() if LOWER_IS_BETTER.get(unit) is False]
+    rates.sort(key=lambda name: name != answer.metric)
+    tests = [
+        ToolTest(name, tuple(_compare_metric(answer, row, name) for row in answer.others))
+        for name in rates
+    ]
+    return [test for test in tests if any(test.comparisons)]
+
+
+def _compare_metric(answer: Answer, row: Row, metric: str) -> Comparison | None:
+    """Compare a set-up with the baseline by a rate; None if either lacks it."""
+    if row.against is None or metric not in row.group.units:
+        return None
+    first, second = (sweep_of(line, metric) for line in (answer.baseline.group, row.group))
+    comparison = compare_sweeps(first, second, row.against.design)
+    return comparison if comparison.curve else None
+
+
 def _scope_text(lines: Sequence[Group], card: Sequence[Group]) -> str:
     """Describe what the lines of this answer have in common and others of the card do not."""
     rest = "rest" if len({line.rest for line in lines}) == 1 else "load"

@@ -28,7 +28,7 @@ Builds = Mapping[int, tuple[int, int]]
 CACHE_SECONDS = 600
 MAX_PAIRS = 100
 # The first of these that a point has is used.
-RATES = ("iops", "one.fsync.ops", "bandwidth")
+RATES = ("iops", "one.fdatasync.ops", "one.fsync.ops", "bandwidth")
 # Two builds' luck cancels where both measure enough: 2 and 1, 3 and 2 repeats do, 3 and 1 do not.
 MIN_EFFECTIVE_BUILDS = 1.75
 

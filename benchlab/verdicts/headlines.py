@@ -24,8 +24,8 @@ from benchlab.analysis.headline import (
     Terms,
     compare_at_loads,
     compare_under,
-    freeze,
 )
+from benchlab.analysis.verdicts import freeze_sweep
 from benchlab.charts import line_analysis, request_params
 from benchlab.topologies.models import Topology, required_disks
 from benchlab.verdicts.answers import TAILS, Answer, Row, sweep_of
@@ -190,7 +190,8 @@ class Headline:
             return ""
         ratio = self.efficiency * self.disks[1] / self.disks[0]
         ours, base = (_disks_text(count) for count in reversed(self.disks))
-        return f"{ours}: {times_text(ratio)} {base}, {self.efficiency_percent} efficiency"
+        where = "" if self.chosen.condition == Condition.SATURATION else "At saturation "
+        return f"{where}{ours}: {times_text(ratio)} {base}, {self.efficiency_percent} efficiency"
 
     @property
     def efficiency_percent(self) -> str:
@@ -290,13 +291,13 @@ def _statements(
     if row.against is None or len(depths) < 2:
         return (), ()
     terms = Terms(request.depth, request.seconds, _knee(answer.baseline))
-    first, second = (freeze(sweep_of(line, answer.metric)) for line in lines)
+    first, second = (freeze_sweep(sweep_of(line, answer.metric)) for line in lines)
     if answer.lower_is_better:
         return compare_at_loads(first, second, row.against.design, terms), depths
     tail = next((name for name in TAILS if all(name in line.units for line in lines)), "")
     latencies = None
     if request.statistic != STATISTICS[0] and tail:
-        latencies = freeze(sweep_of(lines[0], tail)), freeze(sweep_of(lines[1], tail))
+        latencies = freeze_sweep(sweep_of(lines[0], tail)), freeze_sweep(sweep_of(lines[1], tail))
     statements = compare_under((first, second), latencies, row.against.design, terms)
     # Little's law holds for operations only, and a p99 must have been measured.
     has_latency = answer.metric == "iops" and (request.statistic == STATISTICS[0] or latencies)

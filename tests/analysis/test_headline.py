@@ -11,7 +11,8 @@ from scipy.special import stdtrit
 from benchlab.analysis import headline
 from benchlab.analysis.designs import Order, design
 from benchlab.analysis.differences import compare_pairs
-from benchlab.analysis.headline import Condition, Missing, Terms, compare_under, freeze
+from benchlab.analysis.headline import Condition, Missing, Terms, compare_under
+from benchlab.analysis.verdicts import freeze_sweep
 from tests.analysis.noise_of_curves import allowed, dice, many
 
 TURNS, APART = design(Order.INTERLEAVED), design(Order.ONE_AFTER_OTHER)
@@ -23,7 +24,7 @@ DISK = (1683, 3290, 5060, 5060, 5060, 5060)
 
 def sweep(values, spread=(0.99, 1.0, 1.01), depths=DEPTHS):
     """Repeats around each value, in another order at each depth."""
-    return freeze(
+    return freeze_sweep(
         {
             depth: {b: value * spread[(b + n) % len(spread)] for b in range(len(spread))}
             for n, (depth, value) in enumerate(zip(depths, values, strict=True))
@@ -109,7 +110,8 @@ def test_a_measured_latency_may_be_asked_instead():
     """The p99 of both is ten times their mean, so that 10 x is reached where the mean is x."""
     rates = disks(1), disks(2)
     tails = tuple(
-        freeze({d: {b: 10 * d / value for b, value in cell} for d, cell in one}) for one in rates
+        freeze_sweep({d: {b: 10 * d / value for b, value in cell} for d, cell in one})
+        for one in rates
     )
     mean = compare(*rates, Terms(seconds=0.0025))[Condition.LATENCY]
     tail = compare(*rates, Terms(seconds=0.025), latencies=tails)[Condition.LATENCY]
@@ -170,7 +172,7 @@ def test_intervals_cover_what_they_say(noise, repeats, second):
     for _ in range(many(700)):
         logs = truth[:, :, None] + noise * chance.normal(size=(2, 7, repeats))
         pair = [
-            freeze(
+            freeze_sweep(
                 {int(d): dict(enumerate(row)) for d, row in zip(depths, np.exp(one), strict=True)}
             )
             for one in logs

@@ -164,7 +164,8 @@ def test_another_metric_over_outstanding():
     [
         ({"iops", "bandwidth", "clat.p99"}, "fio", True, "iops"),
         ({"iops", "bandwidth"}, "dd", False, "bandwidth"),
-        (set(FSYNCS), "pg_test_fsync", False, "one.fsync.ops"),
+        (set(FSYNCS), "pg_test_fsync", False, "one.fdatasync.ops"),
+        ({"one.fsync.ops", "two.fsync.ops"}, "pg_test_fsync", False, "one.fsync.ops"),
         ({"write.block.bandwidth", "seeks.ops"}, "bonnie", False, "*.bandwidth"),
         (["read.iops", "disks.iops"], "dynamo", False, "read.iops"),
     ],
@@ -221,14 +222,15 @@ def synced(lab):
 def test_a_card_offers_what_was_measured(user, lab, synced, django_assert_num_queries):
     with django_assert_num_queries(2):
         card = campaign_cards(user, lab.campaign.pk)[1]
-    assert card.chosen_metric == "one.fsync.ops"
-    assert "metric=one.fsync.ops" in card.figure_url
-    assert [words for _, words in card.main_choices[:2]] == [
+    assert card.chosen_metric == "one.fdatasync.ops"
+    assert "metric=one.fdatasync.ops" in card.figure_url
+    assert [words for _, words in card.main_choices[:3]] == [
+        "fdatasync, one write",
         "fsync, one write",
         "Every method, one write",
     ]
-    assert {name for name, _ in card.other_choices} == {"one.fdatasync.ops", "two.fsync.ops"}
-    assert [row.name for row in card.rows] == ["one.fsync.ops", "one.fdatasync.ops", "two.fsync.ops"]  # fmt: skip
+    assert {name for name, _ in card.other_choices} == {"two.fsync.ops"}
+    assert [row.name for row in card.rows] == ["one.fdatasync.ops", "one.fsync.ops", "two.fsync.ops"]  # fmt: skip
 
 
 def test_the_page_asks_without_javascript(web, lab, synced):

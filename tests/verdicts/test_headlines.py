@@ -13,7 +13,8 @@ from django.http import QueryDict
 
 from benchlab.analysis.designs import Order, design
 from benchlab.analysis.formats import ratio_number, times_text
-from benchlab.analysis.headline import Terms, compare_under, freeze
+from benchlab.analysis.headline import Terms, compare_under
+from benchlab.analysis.verdicts import freeze_sweep
 from benchlab.runs.models import Measurement
 from benchlab.topologies.models import Topology
 from benchlab.verdicts.headlines import requested_terms
@@ -91,7 +92,7 @@ def test_rest_says_what_the_engine_says(disks, bench, api):
     for count in (1, 4):
         disks.measure(count)
     line = by_name(bench.answer(api, depth=8, max_latency="1.5ms"))["4 disks"]
-    sweeps = tuple(freeze(_sweep(disks.attempts[count], "iops")) for count in (1, 4))
+    sweeps = tuple(freeze_sweep(_sweep(disks.attempts[count], "iops")) for count in (1, 4))
     order = design(Order.ONE_AFTER_OTHER)
     assert line["tau"] == order.tau
     for statement, inner in zip(

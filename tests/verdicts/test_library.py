@@ -75,3 +75,23 @@ def test_no_article_decides_anything(shelved, api, web):
         assert ("Not compared" in page) != bool(told), "each has an answer, or why there is none"
         assert 'name="repeats"' not in page
     assert said > 20
+
+
+def test_every_test_of_pg_test_fsync_is_compared(shelved, api):
+    """fdatasync is first, PostgreSQL's default; by fsync the log device would seem to cost nothing."""
+    tests = fsync_tests(api, SLOG, POOL)
+    assert next(iter(tests)) == "one.fdatasync.ops"
+    assert tests["one.fdatasync.ops"] == pytest.approx(6107.726 / 8086.756)
+    assert tests["one.fsync.ops"] == pytest.approx(7016.477 / 7312.509)
+    all_of_them = fsync_tests(api, CACHE, STRIPE)
+    # of 18, fsync_writethrough does not exist on Linux
+    assert len(all_of_them) == 16
+    assert all_of_them["open_sync.8x2.ops"] == pytest.approx(583.685 / 786.708)
+
+
+def fsync_tests(api, line, baseline):
+    """Ratios of the answer that is led by fdatasync."""
+    answers = answers_of(api, line, baseline)
+    [answer] = [answer for answer in answers if answer["metric"] == "one.fdatasync.ops"]
+    [told] = [told for told in answer["lines"] if told["name"] == line]
+    return {test["metric"]: test["ratio"] for test in told["tests"]}

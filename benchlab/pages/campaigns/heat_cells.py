@@ -165,7 +165,7 @@ HEAT = "heat"
 NAMES = (
     *metric_naming.METRICS,
     *(f"{kind}.{statistic}" for statistic in ("mean", "p99") for kind in ("lat", "clat")),
-    *(name for name in metric_naming.FIRST_METRICS.values() if "*" not in name),
+    *(name for some in metric_naming.FIRST_METRICS.values() for name in some if "*" not in name),
 )
 STATISTIC_WORDS = {"mean": "Latency", "p99": "p99"}
 # of metrics that are none of these

@@ -28,7 +28,7 @@ from benchlab.verdicts import (
     ranks,
     single_line_summary,
 )
-from benchlab.verdicts.answers import Answer, answers_of, lines_of
+from benchlab.verdicts.answers import Answer, ToolTest, answers_of, compare_tests, lines_of
 from benchlab.verdicts.dismissals import DismissalNote, Presentation
 from benchlab.verdicts.headlines import Headline
 from benchlab.verdicts.ranks import RankTable
@@ -64,6 +64,7 @@ class Card:
     sentences: list[Sentence]
     table: RankTable
     headlines: tuple[Headline, ...]
+    tests: list[ToolTest]
     note: DismissalNote
     presentation: Presentation = Presentation.PLAIN
     offer: Offer | None = None
@@ -230,7 +231,14 @@ def _answers_context(
     first = answers[0].baseline.key if answers else ""
     return {
         "answers": [
-            Card(answer, sentences(answer), ranks.rank_table(answer, some), some, noted)
+            Card(
+                answer,
+                sentences(answer),
+                ranks.rank_table(answer, some),
+                some,
+                compare_tests(answer),
+                noted,
+            )
             for answer, some, noted in zip(answers, of_answers, notes, strict=True)
         ],
         "terms": terms,
