@@ -8,9 +8,10 @@ that are better beyond doubt, so the set-ups in place 1 are those that cannot be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from functools import lru_cache
 from math import exp, log
 from statistics import mean
 
@@ -18,11 +19,33 @@ import numpy as np
 
 from benchlab.analysis.designs import Design
 from benchlab.analysis.differences import FALSE_DISCOVERIES
-from benchlab.analysis.verdicts import Comparison, Conclusion, Sweep, compare_sweeps
+from benchlab.analysis.verdicts import (
+    Comparison,
+    Conclusion,
+    Frozen,
+    Sweep,
+    common_depths,
+    compare_sweeps,
+    decide_pairs,
+    freeze_sweep,
+    visit_numbers,
+)
 
 DECIDED = (Conclusion.FASTER, Conclusion.SLOWER)
+# With more set-ups each is compared with the baseline only: a tenth of a millisecond a pair is too much then.
+MOST_COMPARED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`sign`: 1 if the second set-up is faster, -1 if slower, else 0; `p`: two-sided."""
+
+    sign: int
+    p: float
+
+
 # (first, second), first < second: indexes of set-ups
-Pairs = Mapping[tuple[int, int], Comparison]
+Decisions = Mapping[tuple[int, int], Decision]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +58,66 @@ class Ranked:
     against: Comparison | None
 
 
-def compare_all(
+def decide_all(
     sweeps: Sequence[Sweep],
+    baseline: int,
     designs: Mapping[tuple[int, int], Design],
     *,
     lower_is_better: bool = False,
-) -> dict[tuple[int, int], Comparison]:
-    """Compare each set-up with each later one; `designs` by (smaller, larger) index."""
-    return {
-        (a, b): compare_sweeps(sweeps[a], sweeps[b], designs[a, b], lower_is_better=lower_is_better)
-        for a, b in combinations(range(len(sweeps)), 2)
+) -> Decisions:
+    """Decide each pair of set-ups that share a depth; `designs` by (smaller, larger) index. The baseline is an index.
+
+    Of more than MOST_COMPARED only the pairs with the baseline.
+    """
+    frozen = tuple(freeze_sweep(sweep) for sweep in sweeps)
+    return _decide_frozen(frozen, baseline, tuple(designs.items()), lower_is_better)
+
+
+# A page asks for the same ones whenever it is looked at.
+@lru_cache(maxsize=256)
+def _decide_frozen(
+    frozen: tuple[Frozen, ...],
+    baseline: int,
+    designs: tuple[tuple[tuple[int, int], Design], ...],
+    lower_is_better: bool,
+) -> Decisions:
+    sweeps = [{depth: dict(cell) for depth, cell in sweep} for sweep in frozen]
+    alike: dict[_Shape, list[tuple[int, int]]] = {}
+    for pair, design in designs:
+        if len(sweeps) > MOST_COMPARED and baseline not in pair:
+            continue
+        first, second = (sweeps[index] for index in pair)
+        if depths := common_depths(first, second):
+            blocks = {block for sweep in (first, second) for d in depths for block in sweep[d]}
+            shape = (design, tuple(depths), tuple(sorted(blocks)))
+            alike.setdefault(shape, []).append(pair)
+    found: dict[tuple[int, int], Decision] = {}
+    for shape, pairs in alike.items():
+        found |= zip(pairs, _decide_alike(sweeps, shape, pairs, lower_is_better), strict=True)
+    return found
+
+
+# design, depths and blocks of pairs that can be fitted together
+_Shape = tuple[Design, tuple[int, ...], tuple[int, ...]]
+
+
+def _decide_alike(
+    sweeps: Sequence[Sweep],
+    shape: _Shape,
+    pairs: Sequence[tuple[int, int]],
+    lower_is_better: bool,
+) -> Iterator[Decision]:
+    design, depths, blocks = shape
+    of_each = {
+        index: np.log(
+            [[sweeps[index][depth].get(block, np.nan) for block in blocks] for depth in depths]
+        )
+        for index in {index for pair in pairs for index in pair}
     }
+    logs = np.array([[of_each[first], of_each[second]] for first, second in pairs])
+    visits = visit_numbers(design, blocks)
+    signs, ps = decide_pairs(logs, design, visits, lower_is_better=lower_is_better)
+    return (Decision(int(sign), float(p)) for sign, p in zip(signs, ps, strict=True))
 
 
 def compare_with(
@@ -69,21 +141,15 @@ def compare_with(
     return found
 
 
-def largest_p(families: Iterable[Pairs]) -> float:
+def largest_p(families: Iterable[Decisions]) -> float:
     """The largest p that Benjamini and Hochberg's rule lets decide, over all pairs of these; 0 if it lets none."""
-    every = sorted(
-        comparison.curve.p if comparison.curve.conclusion in DECIDED else 1.0
-        for pairs in families
-        for comparison in pairs.values()
-        if comparison.curve is not None
-    )
-    ranks = np.arange(1, len(every) + 1)
-    passed = np.array(every) <= FALSE_DISCOVERIES * ranks / max(len(every), 1)
-    return every[int(np.flatnonzero(passed)[-1])] if passed.any() else 0.0
+    every = np.sort([one.p if one.sign else 1.0 for some in families for one in some.values()])
+    passed = every <= FALSE_DISCOVERIES * np.arange(1, len(every) + 1) / max(len(every), 1)
+    return float(every[np.flatnonzero(passed)[-1]]) if passed.any() else 0.0
 
 
 def rank_set_ups(
-    pairs: Pairs,
+    decisions: Decisions,
     against_baseline: Mapping[int, Comparison],
     baseline: int,
     most_p: float,
@@ -96,28 +162,20 @@ def rank_set_ups(
     different depths, the ratio is over the depths that all have; without any, set-ups that share fewer depths with the
     baseline come last. A set-up that shares none with it is left out.
     """
-    kept = {key: _undecide(comparison, most_p) for key, comparison in pairs.items()}
     against = {name: _undecide(found, most_p) for name, found in against_baseline.items()}
     with_curve = {name: comparison for name, comparison in against.items() if comparison.curve}
     order, partly = _order_by_ratio(with_curve, baseline, -1 if lower_is_better else 1)
-    better = {name: _count(kept, name, order, Conclusion.FASTER) for name in order}
-    worse = {name: _count(kept, name, order, Conclusion.SLOWER) for name in order}
+    # how many are better, and worse, than each
+    better, worse = Counter[int](), Counter[int]()
+    for (first, second), decision in decisions.items():
+        if decision.sign and decision.p <= most_p and {first, second} <= set(order):
+            winner, loser = (second, first) if decision.sign > 0 else (first, second)
+            better[loser] += 1
+            worse[winner] += 1
     return [
         Ranked(name, 1 + better[name], len(order) - worse[name], against.get(name))
         for name in sorted(order, key=lambda name: (name in partly, better[name]))
     ]
-
-
-def _count(pairs: Pairs, name: int, among: Collection[int], what: Conclusion) -> int:
-    """Number of set-ups that are `what` against this one."""
-    opposite = {Conclusion.FASTER: Conclusion.SLOWER, Conclusion.SLOWER: Conclusion.FASTER}[what]
-    number = 0
-    for (first, second), comparison in pairs.items():
-        if comparison.curve is None or not {first, second} <= set(among):
-            continue
-        said = comparison.curve.conclusion
-        number += said == (what if first == name else opposite) and name in (first, second)
-    return number
 
 
 def _undecide(comparison: Comparison, most_p: float) -> Comparison:

@@ -39,6 +39,8 @@ from benchlab.analysis.stalls import Means, decide, plain_means
 WIDEST = log(1000)
 # p below which a worst case of noise decides: it is a judgement, so it has to be more certain than a measured one.
 CERTAIN = 0.01
+# Repeats that show noise.
+ENOUGH = 2
 # outstanding I/Os -> block -> value
 Sweep = Mapping[int, Mapping[int, float]]
 
@@ -160,8 +162,7 @@ def _compare_frozen(
     first, second = (
         {depth: dict(cell) for depth, cell in cells} for cells in (first_cells, second_cells)
     )
-    both = sorted(first.keys() & second.keys())
-    depths = [d for d in both if all(is_above_zero(sweep[d]) for sweep in (first, second))]
+    depths = common_depths(first, second)
     left_out = tuple(sorted((first.keys() | second.keys()) - set(depths)))
     if not depths:
         return Comparison({}, None, design, left_out=left_out)
@@ -176,6 +177,31 @@ def _compare_frozen(
     if lead := _lead(points, crossings):
         curve = replace(curve, conclusion=Conclusion.OVERTAKES, reason=lead, more_repeats=None)
     return Comparison(points, curve, design, crossings, left_out)
+
+
+def decide_pairs(
+    logs: Array, design: Design, visits: NDArray[np.int64] | None, *, lower_is_better: bool = False
+) -> tuple[Array, Array]:
+    """(1 where the second set-up is faster, -1 where it is slower, else 0; p) of many pairs, as by `compare_sweeps`.
+
+    `logs`: as benchlab.analysis.fits takes them.
+    """
+    pair = _fit_pair(logs, design, visits)
+    sign, _ = decide(pair.curve, pair.means)
+    p = np.where(pair.means.proven, pair.means.p, pair.curve.p)
+    unknown = (pair.curve.df == 0) & (pair.fit.counts.min(axis=(1, 2)) < ENOUGH)
+    for index in np.flatnonzero(unknown):
+        one = _assume_worst_noise(_at(pair.curve, (int(index),)), logs.shape[2])
+        sign[index], p[index] = one.sign, one.p
+    overtakes = (pair.points.sign > 0).any(axis=1) & (pair.points.sign < 0).any(axis=1)
+    undecided = overtakes & (logs.shape[2] > 1)
+    return np.where(undecided, 0, -sign if lower_is_better else sign), p
+
+
+def common_depths(first: Sweep, second: Sweep) -> list[int]:
+    """Depths at which both have values, all of them above 0."""
+    both = sorted(first.keys() & second.keys())
+    return [d for d in both if is_above_zero(first[d]) and is_above_zero(second[d])]
 
 
 def is_above_zero(cell: Mapping[int, float]) -> bool:
@@ -272,7 +298,7 @@ class _Pair:
         self, one: _Estimate, counts: Array, depths: int, sign: int, disagree: bool
     ) -> Verdict:
         repeats = int(counts.min()), int(counts.max())
-        assumed = one.df == 0 and repeats[0] < 2
+        assumed = one.df == 0 and repeats[0] < ENOUGH
         if assumed:
             one = _assume_worst_noise(one, depths)
         half = _half(one)

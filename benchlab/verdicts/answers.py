@@ -16,10 +16,10 @@ from django.core.exceptions import BadRequest
 from benchlab.analysis.curves import curve
 from benchlab.analysis.designs import Design
 from benchlab.analysis.rankings import (
-    Pairs,
+    Decisions,
     Ranked,
-    compare_all,
     compare_with,
+    decide_all,
     largest_p,
     rank_set_ups,
 )
@@ -168,7 +168,7 @@ def answers_of(groups: Sequence[Group], metric: str = "", baseline: str = "") ->
         _match_lines(some, name, baseline, known_builds, spread) for _, some, name, _ in parts
     ]
     # All comparisons of a page are one family.
-    most_p = largest_p(item.pairs for item in matched)
+    most_p = largest_p(item.decisions for item in matched)
     pending = _pending_runs(compared)
     answers = [
         replace(
@@ -267,7 +267,7 @@ class _Matched:
     at: int
     keys: list[str]
     designs: Mapping[tuple[int, int], Design]
-    pairs: Pairs
+    decisions: Decisions
     against: Mapping[int, Comparison]
 
     @property
@@ -289,9 +289,9 @@ def _match_lines(
     designs = builds.designs_of(lines, known_builds, spread)
     lower = LOWER_IS_BETTER[lines[0].units[metric]]
     sweeps = [sweep_of(line, metric) for line in lines]
-    pairs = compare_all(sweeps, designs, lower_is_better=lower)
+    decisions = decide_all(sweeps, at, designs, lower_is_better=lower)
     against = compare_with(at, sweeps, designs, lower_is_better=lower)
-    return _Matched(lines, metric, at, keys, designs, pairs, against)
+    return _Matched(lines, metric, at, keys, designs, decisions, against)
 
 
 def _build_answer(
@@ -300,7 +300,7 @@ def _build_answer(
     lines, at, keys = matched.lines, matched.at, matched.keys
     names, unit = line_labels(lines), matched.unit
     order = rank_set_ups(
-        matched.pairs, matched.against, at, most_p, lower_is_better=LOWER_IS_BETTER[unit]
+        matched.decisions, matched.against, at, most_p, lower_is_better=LOWER_IS_BETTER[unit]
     )
     rows = tuple(
         Row(
