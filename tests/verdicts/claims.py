@@ -195,7 +195,7 @@ CLAIMS = (
         (
             Ratio(SLOG, BARE, FSYNC, 7016.477, 45507.091),
             Ratio(SLOG, POOL, FDATASYNC, 6107.726, 8086.756),
-            Finds("slog_costs", PG, "whether the log device pays is open: {SLOG} did 0.76 times the fdatasyncs of"
+            Finds("slog_costs", PG, "whether the log device (dfa) pays is open: {SLOG} did 0.76 times the fdatasyncs of"
                   " {POOL} at 1 outstanding (one repeat each: not decided)"),
         ),
     ),
