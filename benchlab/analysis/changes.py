@@ -60,7 +60,7 @@ DRIFT_ALPHA = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a step must show. Margins are in ln likelihood ratios of effective runs, twice.
+    """Demands on a step. Margins are twice the ln likelihood ratio of as many effective runs.
 
     `shortest`: values of the shortest series to split. `rho_errors`: standard errors that are added to the estimated
     autocorrelation. `line`, `cubic`: margins by which a step must beat a straight line and a cubic. `sloping`: the

@@ -43,6 +43,9 @@ PACKING = ("compression", "dedup", "deduplication")
 # beginnings of options that slow a tool down on purpose, and values that switch such an option off
 HELD_BACK = ("rate", "think")
 NO = (None, False, 0, "", "0")
+# fio's engines that have one I/O at a time, whatever the depth, and its options that flush every few writes
+SYNCHRONOUS_ENGINES = ("psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "splice")
+FLUSHING = ("fsync", "fdatasync", "sync_file_range")
 # fio's options that make a thread spin for completions, and words in the names of engines that always do
 POLLS = ("hipri", "hipri_percentage", "iopoll", "sqthread_poll")
 POLLING_ENGINES = ("spdk",)
@@ -369,6 +372,20 @@ class Run:
         options = tool_options(self.options)
         slowing = (name for name in options if name.startswith(HELD_BACK))
         return next((name for name in slowing if options[name] not in NO), "")
+
+    @property
+    def queues(self) -> bool:
+        """True unless each of its workers has one I/O at a time: a synchronous engine, or a depth of 1."""
+        options = tool_options(self.options)
+        one_each = str(options.get("ioengine", "")) in SYNCHRONOUS_ENGINES
+        return self.depth > 1 and not one_each and str(options.get("numjobs", 1)) != str(self.depth)
+
+    @property
+    def flushes(self) -> bool:
+        """True if it makes its writes durable now and then, which takes time that no latency includes."""
+        options = tool_options(self.options)
+        asked = any(options.get(name) not in NO for name in FLUSHING)
+        return bool(self.access.synced) or asked or "sync.lat.mean" in self.figures
 
     @property
     def polled(self) -> bool:

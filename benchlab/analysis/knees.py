@@ -11,6 +11,10 @@ and 77 % at 3 and 10 %, of which 99.5 and 96.8 % are right; but it sees a knee i
 it cannot tell one bad run. A curve that gains 6 to 10 % a doubling for ever is none of the library's: it gets a knee.
 So what fewer than three repeats say is said in words, and drawn nowhere.
 
+Two things overrule the posterior. From three repeats on, a curve whose points lie further from every shape than their
+noise explains (a dip, a step) is judged by its means instead: their errors are drawn, and each draw has its knee. And a
+cap bounds the knee: IOPS that stay within 2 % from some depth on have no knee beyond it. Rates: docs/analysis.md.
+
 A fall is claimed by the same posterior. Of 900 simulated curves that do not fall it is said of 0.1 % at a noise of 3 %,
 and of 0.4 to 0.7 % at 10 %; of falls of 20 % and more some 60 % are found. Most missed ones have only their last depth
 to show for it, which may as well be a bad point. With fewer than three repeats: not claimed. A cap is claimed of 0.4 %
@@ -30,6 +34,7 @@ from math import inf, lgamma, log, log2, pi
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import fdtrc
 
 from benchlab.analysis.curves import ENOUGH_REPEATS, median_of
 from benchlab.analysis.repeats import Cells, robust_means
@@ -43,6 +48,17 @@ ENOUGH_DEPTHS = 4
 SURE = 0.90
 # the same for fewer than three repeats
 SURE_OF_FEW = 0.95
+# Chance below which noise does not explain how far the points lie from the likeliest curve, and the least noise of a
+# depth's mean in that test.
+MISFIT_ALPHA, LEAST_NOISE = 0.01, 0.003
+# Degrees of freedom that the likeliest curve takes: height, corner, slope and softness.
+CURVE_FREEDOM = 4
+# misfit that is reported
+IRREGULAR = 0.10
+# Draws of the means, and the prior of their noise: as if three runs had shown 2 %.
+DRAWS, MEANS_PRIOR_RUNS, MEANS_PRIOR_NOISE = 1000, 3, 0.02
+# Least probability that a cap must leave below it; with less, the knee is where the cap begins.
+LEAST_LEFT = 1e-6
 # Least probability of the range "between a and b"; "none" is reported if no knee is that plausible.
 PLAUSIBLE = 0.95
 
@@ -52,7 +68,8 @@ class Knee:
     """`at`: its depth, None when it is uncertain or there is none. `low` to `high`: where it is in 95 % of cases.
 
     `flat`: nothing is gained from the first depth on, which is no corner, so `at` is None. `beyond`: it may lie deeper
-    than anything that was measured; with no `low` it does. `repeats`: the fewest of a depth.
+    than anything that was measured; with no `low` it does. `repeats`: the fewest of a depth. `misfit`: root mean square
+    distance of the points from the likeliest curve, as a share, where noise does not explain it; else 0.
     """
 
     at: int | None
@@ -61,11 +78,17 @@ class Knee:
     flat: bool = False
     beyond: bool = False
     repeats: int = ENOUGH_REPEATS
+    misfit: float = 0.0
 
     @property
     def drawn(self) -> bool:
         """True if it rests on enough data to be drawn; otherwise it is only described in words."""
         return self.repeats >= ENOUGH_REPEATS
+
+    @property
+    def irregular(self) -> bool:
+        """True if the points are so far from any smooth curve that it is worth saying."""
+        return self.misfit > IRREGULAR
 
     @property
     def uncertain(self) -> bool:
@@ -78,25 +101,77 @@ def usable(cells: Mapping[int, Sequence[float]]) -> bool:
     return len(cells) >= ENOUGH_DEPTHS and all(cell and min(cell) > 0 for cell in cells.values())
 
 
-def knee(cells: Mapping[int, Sequence[float]]) -> Knee | None:
-    """Find the knee in {outstanding I/Os: IOPS of each repeat}; None below 4 depths, or if one did nothing."""
+def knee(
+    cells: Mapping[int, Sequence[float]], latencies: Mapping[int, Sequence[float]] | None = None
+) -> Knee | None:
+    """Find the knee in {outstanding I/Os: IOPS of each repeat}; None below 4 depths, or if one did nothing.
+
+    `latencies`: as in `cap`, which bounds the knee.
+    """
     if not usable(cells):
         return None
     depths = tuple(sorted(cells))
-    return _knee(depths, tuple(tuple(cells[depth]) for depth in depths))
+    limit = cap(cells, latencies)
+    return _knee(depths, tuple(tuple(cells[depth]) for depth in depths), limit and limit.low)
 
 
 # It takes some ms, and a page asks several times.
 @lru_cache(maxsize=512)
-def _knee(depths: tuple[int, ...], cells: tuple[tuple[float, ...], ...]) -> Knee:
+def _knee(
+    depths: tuple[int, ...], cells: tuple[tuple[float, ...], ...], capped_from: int | None
+) -> Knee:
     repeats = min(map(len, cells))
     sure = SURE if repeats >= ENOUGH_REPEATS else SURE_OF_FEW
-    knee = replace(_knee_of_chances(depths, chances_of(depths, cells), sure), repeats=repeats)
+    misfit = _misfit(depths, cells)
+    chances = _chances_of_means(depths, cells) if misfit else chances_of(depths, cells)
+    if capped_from is not None:
+        chances = _bound(chances, depths.index(capped_from))
+    knee = replace(_knee_of_chances(depths, chances, sure), repeats=repeats, misfit=misfit)
     if knee.at is None:
         return knee
     # Repeats at the knee as low as those at the first depth hide the rise up to it.
     lost = min(cells[depths.index(knee.at)]) <= max(cells[0])
     return replace(knee, at=None) if lost else knee
+
+
+def _misfit(depths: tuple[int, ...], cells: Sequence[Sequence[float]]) -> float:
+    """Root mean square distance from the likeliest curve (ln), if noise does not explain it; else 0.
+
+    With fewer than three repeats it is 0: at 10 % noise the test would make a fifth of their knees wrong.
+    """
+    if min(map(len, cells)) < ENOUGH_REPEATS:
+        return 0.0
+    points = robust_means(cells, ENOUGH_REPEATS)
+    rest = points.means - library(depths).curves[posterior(depths, cells).argmax()]
+    rest -= np.average(rest, weights=points.counts)
+    freedom, noise_freedom = max(len(depths) - CURVE_FREEDOM, 1), (points.counts - 1).sum()
+    noise = max(points.within / noise_freedom, LEAST_NOISE**2)
+    ratio = (points.counts * rest**2).sum() / freedom / noise
+    explained = fdtrc(freedom, noise_freedom, ratio) >= MISFIT_ALPHA
+    return 0.0 if explained else float(np.sqrt(np.mean(rest**2)))
+
+
+def _chances_of_means(
+    depths: tuple[int, ...], cells: Sequence[Sequence[float]]
+) -> dict[int, float]:
+    """{index of the knee's depth, or NONE: its share of draws of the means}. The draws are the same each time."""
+    points = robust_means(cells, ENOUGH_REPEATS)
+    freedom = float((points.counts - 1).sum()) + MEANS_PRIOR_RUNS
+    noise = np.sqrt((points.within + MEANS_PRIOR_RUNS * MEANS_PRIOR_NOISE**2) / freedom)
+    rng = np.random.default_rng(0)
+    widths = np.sqrt(freedom / rng.chisquare(freedom, (DRAWS, 1))) * noise / np.sqrt(points.counts)
+    drawn = points.means + rng.standard_normal((DRAWS, len(depths))) * widths
+    labels = labels_of(drawn, np.log2(np.array(depths, dtype=float) / depths[0]))
+    return {label: float((labels == label).mean()) for label in (NONE, *range(len(depths) - 1))}
+
+
+def _bound(chances: Mapping[int, float], last: int) -> dict[int, float]:
+    """The probabilities once the knee is known to be at the depth with index `last` or before it."""
+    left = {label: chance for label, chance in chances.items() if 0 <= label <= last}
+    total = sum(left.values())
+    if total < LEAST_LEFT:
+        return {last: 1.0}
+    return {label: chance / total for label, chance in left.items()}
 
 
 def chances_of(depths: tuple[int, ...], cells: Sequence[Sequence[float]]) -> dict[int, float]:
@@ -147,11 +222,15 @@ class Collapse:
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """A range of outstanding I/Os, `low` to `high`, with IOPS within 2 % of `iops`: more of them only wait longer."""
+    """A range of outstanding I/Os, `low` to `high`, with much the same IOPS: more of them only wait longer.
+
+    `within`: the range of their means, as a share; at most 2 %.
+    """
 
     low: int
     high: int
     iops: float
+    within: float = 0.0
 
 
 def collapse(cells: Mapping[int, Sequence[float]]) -> Collapse | None:
@@ -185,7 +264,8 @@ def cap(
     low, high = depths[flat], depths[-1]
     if log2(high / low) < DOUBLINGS or not _waits(low, high, latencies or {}):
         return None
-    return Cap(low, high, float(np.exp(means[flat:].mean())))
+    level, span = float(np.exp(means[flat:].mean())), float(np.expm1(np.ptp(means[flat:])))
+    return Cap(low, high, level, span)
 
 
 def _waits(low: int, high: int, latencies: Mapping[int, Sequence[float]]) -> bool:

@@ -273,7 +273,9 @@ def comparable_pairs(
     """Yield the `alike` pairs (first, second), in either order, `on` the same disks or on disks of the same models."""
     for first, second in permutations(lines, 2):
         comparable = alike(first, second) and on(first, second)
-        if comparable and (pair := compare_lines(first, second, but=but)):
+        # A rebuild or a reshape takes its part of the disks.
+        busy = any(run.resyncing for line in (first, second) for run in line.runs)
+        if comparable and not busy and (pair := compare_lines(first, second, but=but)):
             yield pair
 
 
@@ -324,6 +326,18 @@ def _option_signature(
         if name not in ignore and name.partition("_")[0] not in spare
     }
     return tuple(sorted(texts.items()))
+
+
+def used_disks(line: Line, use: str) -> tuple[str, ...]:
+    """Disks that its layout gives to that use, whole or in part."""
+    names = [
+        name
+        for layer in line.layers
+        for own, disks in layer.uses.items()
+        if own == use or (layer.kind == "partition" and layer.options.get("use") == use)
+        for name in disks
+    ]
+    return tuple(dict.fromkeys(names))
 
 
 def has_use(line: Line, use: str) -> bool:

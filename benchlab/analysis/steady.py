@@ -8,6 +8,7 @@ docs/analysis.md (4) has the rates of false alarms and of changes found.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from math import exp, log, sqrt
@@ -67,6 +68,15 @@ class State(StrEnum):
     NO_SERIES = "no series"
 
 
+# Words beside a figure whose run was not steady.
+MARKS = {
+    State.STEP: "not steady: step",
+    State.TREND: "not steady: trend",
+    State.DECAY: "not steady: decay",
+    State.STALLS: "stalls",
+    State.LEVELS: "two levels",
+    State.CYCLES: "two levels in turn",
+}
 # The mean is of no state that lasts: the last third stands beside it.
 DRIFTING = frozenset({State.STEP, State.TREND, State.DECAY})
 # The mean is what a user gets, of a rate that is not one.
@@ -102,6 +112,11 @@ class Course:
     last_slope: float = 0.0
 
     @property
+    def mark(self) -> str:
+        """Words beside its figures; "" if they need none."""
+        return MARKS.get(self.state, "")
+
+    @property
     def comparable_share(self) -> float | None:
         """Mean of the last third over that of all, for a drifting rate that has come to rest by then; else None."""
         is_over = self.edge_s <= self.duration_s * 2 / 3
@@ -114,11 +129,11 @@ class Course:
         return {name: value for name, value in asdict(self).items() if value}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The course that was stored; a field of another version is ignored."""
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The course that was stored, NO_SERIES without one; a field of another version is ignored."""
         known = {field.name for field in fields(cls)} & data.keys()
-        stored = {name: data[name] for name in known} | {"state": State(data["state"])}
-        return cls(**stored)
+        stored = {name: data[name] for name in known}
+        return cls(**stored | {"state": State(data.get("state", State.NO_SERIES))})
 
 
 def judge(values: Array, spans: Array, unit: str = "") -> Course:

@@ -38,6 +38,7 @@ UNCERTAIN_NAME = "knee uncertain: somewhere on this stretch (95 %)"
 COLLAPSE_NAME = "falls past its peak"
 CAP_NAME = "cap: within 2 % over two doublings or more"
 DIFFER_NAME = "repeats differ: smallest to largest"
+UNSTEADY_NAME = "not steady within the run; hover to read how"
 # a cap's rule, of its IOPS
 CAP_OFFSET = 1.03
 
@@ -261,8 +262,8 @@ def _quantity_traces(
 
 
 def repeat_hover(sample: Sample, value: str) -> str:
-    during = f"<br>{sample.during}" if sample.during else ""
-    return f"{sample.repeat_text}: {value}{during}<br>run {sample.run}"
+    remarks = "".join(f"<br>{text}" for text in (sample.during, sample.course.mark) if text)
+    return f"{sample.repeat_text}: {value}{remarks}<br>run {sample.run}"
 
 
 def _median_hover(
@@ -294,6 +295,8 @@ def _marks(line: StyledLine, values: Values, choice: Choice) -> Iterator[Trace]:
     ratios = ratios_by_depth(line.group, _rate_name(choice))
     if ratios:
         yield _differing_repeats(line, values, ratios)
+    if unsteady := [(sample, value) for sample, value in values if sample.course.mark]:
+        yield _unsteady_repeats(line, unsteady)
 
 
 def _answer_marks(
@@ -372,4 +375,13 @@ def _differing_repeats(line: StyledLine, values: Values, ratios: Mapping[int, fl
         "line": {"color": line.style.faded(0.5), "width": 7},
         "text": text,
         "textposition": "top center",
+    }
+
+
+def _unsteady_repeats(line: StyledLine, values: Values) -> Trace:
+    """An open diamond around each repeat whose rate was not steady."""
+    return _mark(UNSTEADY_NAME, {}, "markers") | {
+        "x": [sample.outstanding for sample, _ in values],
+        "y": [value for _, value in values],
+        "marker": {"symbol": "diamond-open", "size": 13, "color": line.style.colour},
     }

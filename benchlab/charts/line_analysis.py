@@ -6,7 +6,7 @@ Charts, tables and cards ask here and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -125,7 +125,8 @@ def curve_answer(group: Group, operation: str = "") -> CurveAnswer:
 def _analyse_cells(iops: Cells, latencies: Cells) -> CurveAnswer:
     """Compute an answer once: a page needs each line's three times, and all its readers need the same ones."""
     depths = dict(iops)
-    return CurveAnswer(knee(depths), collapse(depths), cap(depths, dict(latencies)))
+    waits = dict(latencies)
+    return CurveAnswer(knee(depths, waits), collapse(depths), cap(depths, waits))
 
 
 def _repeats_by_depth(group: Group, name: str) -> Cells:
@@ -138,24 +139,32 @@ def curve_answer_text(group: Group) -> str:
     if not group.over:
         return "not before the campaign is over"
     answer = curve_answer(group)
-    parts = [knee_text(answer.knee)]
-    if answer.collapse:
-        parts.append(collapse_text(answer.collapse))
-    if answer.cap:
-        parts.append(cap_text(answer.cap))
-    return "; ".join(parts)
+    fall = [_collapse_text(answer.collapse)] if answer.collapse else []
+    return "; ".join([*_knee_texts(answer.knee, answer.cap), *fall])
 
 
-def knee_text(found_knee: Knee | None) -> str:
-    """Describe the knee, with a reservation if it rests on fewer than three repeats."""
+def _knee_texts(found_knee: Knee | None, limit: Cap | None) -> Iterator[str]:
+    """Describe the knee and the cap, with a reservation if they rest on fewer than three repeats."""
+    capped = [_cap_text(limit)] if limit else []
     if found_knee is None:
-        return f"at least {ENOUGH_DEPTHS} depths, each with IOPS, are needed"
-    position = _knee_position(found_knee)
-    if found_knee.drawn:
-        return position
-    return (
-        f"{position}, by {REPEAT_COUNTS[found_knee.repeats]} a depth (three are needed to draw it)"
-    )
+        yield f"at least {ENOUGH_DEPTHS} depths, each with IOPS, are needed"
+        yield from capped
+        return
+    if limit and found_knee.uncertain:
+        yield (
+            f"capped at {si(limit.iops, 'op/s')} from {limit.low} on; "
+            f"where it bends below {limit.low} these points do not say"
+        )
+    elif limit and found_knee.at == limit.low:
+        level = f"{si(limit.iops, 'op/s')}, within {_within_text(limit)}"
+        yield f"{_knee_position(found_knee)}, from there on {level}"
+    else:
+        yield _knee_position(found_knee)
+        yield from capped
+    if found_knee.irregular:
+        yield f"irregular, off any smooth curve by {found_knee.misfit:.0%}".replace("%", " %")
+    if not found_knee.drawn:
+        yield f"by {REPEAT_COUNTS[found_knee.repeats]} a depth (three are needed to draw it)"
 
 
 def _knee_position(found_knee: Knee) -> str:
@@ -175,12 +184,18 @@ def _knee_position(found_knee: Knee) -> str:
     return f"{about}{found_knee.at} outstanding{f' ({between}, 95 %)' if found_knee.low != found_knee.high else ''}"
 
 
-def collapse_text(drop: Collapse) -> str:
+def _collapse_text(drop: Collapse) -> str:
     return f"falls past {drop.peak}, by {drop.share:.0%} at {drop.last}".replace("%", " %")
 
 
-def cap_text(limit: Cap) -> str:
-    return f"capped at {si(limit.iops, 'op/s')} from {limit.low} to {limit.high}, within 2 %"
+def _cap_text(limit: Cap) -> str:
+    level = si(limit.iops, "op/s")
+    return f"capped at {level} from {limit.low} to {limit.high}, within {_within_text(limit)}"
+
+
+def _within_text(limit: Cap) -> str:
+    """The range of the capped IOPS, to a tenth of a percent."""
+    return f"{max(0.1, round(limit.within * 100, 1)):g} %"
 
 
 JUDGED_RATES = ("iops", "bandwidth")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.models import BooleanField, ExpressionWrapper, F, Q
 
 from agents.drivers import registry
+from benchlab.analysis.steady import Course, State
 from benchlab.campaigns import matrix
 from benchlab.campaigns.matrix import SCHEDULER
 from benchlab.campaigns.models import Campaign, Run
@@ -50,6 +51,7 @@ COLUMNS = {
     "source": F("run__campaign__source"),
     "point": F("run__point"),
 }
+PLAIN_COLUMNS = ("run_id", "fingerprint", "meta", "degraded", "course", "going")
 # A row per attempt: rows with a figure each, 20,000 of them, were a third of what a page cost.
 FIGURES_SQL = """
 SELECT attempt_id, array_agg(name ORDER BY id), array_agg(unit ORDER BY id), array_agg(value ORDER BY id)
@@ -61,6 +63,7 @@ GROUP BY attempt_id ORDER BY attempt_id
 # varied by imports, but without further meaning
 OUTSTANDING = "outstanding"
 DEGRADED = "degraded"
+NOT_JUDGED = Course(State.NO_SERIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,8 @@ class Sample:
     visit: int = 1
     # when its tool was started
     at: datetime | None = None
+    # of its rate while it measured
+    course: Course = NOT_JUDGED
 
     @property
     def repeat_text(self) -> str:
@@ -188,6 +193,14 @@ def are_unlike(repeats: Iterable[Sample]) -> bool:
     return len({sample.fingerprint for sample in repeats} - {""}) > 1
 
 
+def unsteady_text(samples: Sequence[Sample]) -> str:
+    """ "2 of 3 not steady: step"; "" where all were steady, as far as that is known."""
+    marks = Counter(sample.course.mark for sample in samples if sample.course.mark)
+    if len(samples) == 1:
+        return "".join(marks)
+    return "; ".join(f"{count} of {len(samples)} {mark}" for mark, count in marks.items())
+
+
 def read_groups(
     user: Person,
     campaigns: Iterable[int],
@@ -212,7 +225,7 @@ def read_groups(
         attempts.annotate(**COLUMNS, going=going)
         .order_by("run_id", "-number")
         .distinct("run_id")
-        .values_list("run_id", "fingerprint", "meta", "degraded", "going", *COLUMNS, named=True)
+        .values_list(*PLAIN_COLUMNS, *COLUMNS, named=True)
     )
     values, units = _read_figures([row.attempt for row in rows], names)
     by_line: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
@@ -356,6 +369,7 @@ def _build_group(
             fingerprint=row.fingerprint,
             values=values.get(row.attempt, {}),
             during=kernel_work_text(row.meta),
+            course=Course.from_json(row.course) if row.course else NOT_JUDGED,
             degradation="; ".join(dict.fromkeys(fault["says"] for fault in row.degraded)),
         )
         for row in sorted(attempts, key=lambda row: (row.outstanding or 0, row.repeat))

@@ -15,7 +15,7 @@ from benchlab.charts.curve import DIFFER_NAME, StyledLine, repeat_hover, styled_
 from benchlab.charts.figure import Chart, Figure, Subplot, Trace
 from benchlab.charts.line_analysis import Choice, ratios_by_line
 from benchlab.charts.palette import fill_patterns
-from benchlab.charts.queries import Group
+from benchlab.charts.queries import Group, unsteady_text
 from benchlab.web.units import factor, si
 
 # of the longest bar: no room for its number
@@ -93,7 +93,9 @@ def _family_bars(
         point = spread([value for _, value in values])
         run = min((abs(value - point.median), sample.run) for sample, value in values)[1]
         word = metric_naming.member_word(choice.metric, name)
-        text = si(point.median, unit) + (f" (repeats differ {factor(ratio)})" if ratio else "")
+        differ = f"repeats differ {factor(ratio)}" if ratio else ""
+        remarks = ", ".join(filter(None, [differ, unsteady_text([s for s, _ in values])]))
+        text = si(point.median, unit) + (f" ({remarks})" if remarks else "")
         words.append(word)
         texts.append(text)
         medians.append(point.median)
@@ -112,7 +114,8 @@ def _family_bars(
 
 def _median_bar(line: StyledLine, name: str, unit: str, longest: float) -> Trace:
     point = spread([value for _, value in line.samples(name)])
-    number = si(point.median, unit)
+    unsteady = unsteady_text([sample for sample, _ in line.samples(name)])
+    number = si(point.median, unit) + (f" ({unsteady})" if unsteady else "")
     hover = f"{line.label}<br>median of {point.n}: <b>{number}</b>"
     if point.low is not None:
         hover += f"<br>{si(point.low, unit)} to {si(point.high, unit)}"

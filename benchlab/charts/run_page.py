@@ -17,6 +17,8 @@ from django_htmx.middleware import HtmxDetails
 
 from agents.drivers import registry
 from benchlab.analysis.curves import Little, little
+from benchlab.analysis.formats import shown_unit
+from benchlab.analysis.steady import Course
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import (
     cards,
@@ -44,7 +46,7 @@ from benchlab.findings import stored_runs
 from benchlab.runs import attempt_meta, verdict
 from benchlab.runs.models import Artifact, Attempt, Measurement
 from benchlab.runs.states import AttemptPhase
-from benchlab.web.units import format_size
+from benchlab.web.units import format_size, si
 
 # Total latency as on the charts; the tool's percentiles are most often those of completion latency.
 LATENCIES = ("lat.mean", "lat.p50", "lat.p99", "lat.p99.9", "clat.p50", "clat.p99", "clat.p99.9")
@@ -161,11 +163,14 @@ def attempt_context(run: Run, attempt: Attempt, window: int = 0) -> dict[str, An
         part = sampled_tracks.select_part(tracks, windows, window)
     except IndexError:
         raise Http404(f"This attempt has no window {window}.") from None
+    course = Course.from_json(attempt.course) if attempt.course else None
     return {
         "live": live,
         "refresh_s": 1 if live and registry.live_files(run.tool) else 3,
         "can_retry": attempt.phase == AttemptPhase.DONE and not run.campaign.source,
         "numbers": _key_numbers(measured),
+        "course": course,
+        "course_text": _course_sentence(course) if course else "",
         "measurements": measured,
         "little": _littles_law(run, measured),
         "devices": device_rows(part.tracks, attempt_facts(attempt)),
@@ -244,6 +249,19 @@ def _figures_with_artifacts(
 def _key_numbers(measured: list[Measurement]) -> list[tuple[str, Measurement]]:
     plain = {row.name: row for row in measured if not row.labels}
     return [(title, plain[name]) for name, title in KEY_TITLES.items() if name in plain]
+
+
+def _course_sentence(course: Course) -> str:
+    """Say how steady the rate was, and what its last third did if that is another figure."""
+    if not course.mark:
+        return f"Rate over the run: {course.state}."
+    sentence = (
+        f"{course.mark[0].upper()}{course.mark[1:]}. The figures are means over the whole run"
+    )
+    if course.comparable_share is None:
+        return f"{sentence}."
+    last = si(course.last_third, shown_unit("iops", course.unit))
+    return f"{sentence}; the last third did {last}."
 
 
 def _littles_law(run: Run, measured: list[Measurement]) -> Little | None:

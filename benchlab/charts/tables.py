@@ -35,6 +35,7 @@ from benchlab.charts.queries import (
     are_unlike,
     line_labels,
     read_groups,
+    unsteady_text,
 )
 from benchlab.charts.sampled_tracks import Track, iterate_tracks
 from benchlab.results.answers import table_response
@@ -60,6 +61,8 @@ class CurvePoint:
     # Largest over smallest repeat of the rate, where they differ more than noise explains
     repeat_ratio: float | None
     runs: tuple[int, ...]
+    # what those rates did that were not steady: "2 of 3 not steady: step"
+    unsteady: str = ""
 
 
 # of reads and writes together
@@ -114,6 +117,7 @@ def curve_points(groups: Sequence[Group]) -> list[CurvePoint]:
                 little=little(depth, rates) if depth and rates else None,
                 knee=knee is not None and knee.drawn and knee.at == depth,
                 unlike_conditions=are_unlike(samples),
+                unsteady=unsteady_text(samples),
                 repeat_ratio=ratios.get(depth),
                 runs=tuple(sample.run for sample in samples),
             )
@@ -131,10 +135,11 @@ class MetricRow:
     cells: tuple[Spread | None, ...]
     # of each cell as of a Point
     repeat_ratios: tuple[float | None, ...]
+    unsteady: tuple[str, ...]
 
     @property
-    def cells_with_ratios(self) -> list[tuple[Spread | None, float | None]]:
-        return list(zip(self.cells, self.repeat_ratios, strict=True))
+    def cells_with_warnings(self) -> list[tuple[Spread | None, float | None, str]]:
+        return list(zip(self.cells, self.repeat_ratios, self.unsteady, strict=True))
 
 
 def metric_rows(groups: Sequence[Group], first: str = "") -> list[MetricRow]:
@@ -151,6 +156,9 @@ def metric_rows(groups: Sequence[Group], first: str = "") -> list[MetricRow]:
                 for group in groups
             ),
             tuple(ratios_by_line(groups, name)),
+            tuple(
+                unsteady_text([s for s in group.samples if name in s.values]) for group in groups
+            ),
         )
         for name in dict.fromkeys([*chosen, *units])
     ]
@@ -169,6 +177,7 @@ RUN_HEAD = (
     "visit",
     "run",
     "not in order",
+    "course",
     "fingerprint",
 )
 # of the first columns; all else of them is seconds
@@ -190,7 +199,7 @@ def _run_row(group: Group, sample: Sample, names: Sequence[str]) -> list[object]
     place = [group.campaign_name, group.host_name, group.topology_name]
     where = [*place, group.stage_name, group.workload_name]
     which = [group.rest, group.tool, sample.outstanding, sample.repeat, sample.visit, sample.run]
-    which += [sample.degradation, sample.fingerprint]
+    which += [sample.degradation, str(sample.course.state), sample.fingerprint]
     return [*where, *which, *(sample.values.get(name) for name in names)]
 
 

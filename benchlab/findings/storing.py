@@ -21,7 +21,7 @@ from django.db.models import Count, Exists, Max, OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from agents.plaintext import visible
-from benchlab.analysis import finding
+from benchlab.analysis import activity, finding
 from benchlab.analysis.evidence import Line, Run
 from benchlab.analysis.finding import Evidence
 from benchlab.campaigns.models import Campaign
@@ -71,6 +71,24 @@ def _find_for_batch(campaigns: Mapping[int, int]) -> None:
         log.exception("findings of attempts %s", list(campaigns))
         return
     _store_run_findings([(run, findings_of_run(run)) for run in runs], campaigns)
+    _store_courses(runs)
+
+
+def _store_courses(runs: Sequence[Run]) -> None:
+    """Store the course of each run's rate. Never raises. Two queries.
+
+    A run whose samples were removed keeps its own.
+    """
+    try:
+        with transaction.atomic():
+            rows = Attempt.objects.filter(raw_removed_at=None).only("course")
+            attempts = rows.in_bulk([run.attempt for run in runs])
+            for run in runs:
+                if run.attempt in attempts:
+                    attempts[run.attempt].course = activity.run_course(run).to_json()
+            Attempt.objects.bulk_update(attempts.values(), ["course"])
+    except Exception:
+        log.exception("courses of attempts %s", [run.attempt for run in runs])
 
 
 def _store_run_findings(

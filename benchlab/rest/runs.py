@@ -176,6 +176,15 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
         help_text="What was degraded: {says, seen: before the run or during it}; empty: all was",
     )
 
+    course = serializers.DictField(
+        help_text="Course of the rate while the tool measured, without what is 0; {}: not judged. state: steady; step, "
+        "trend, decay: the mean is of no lasting state; stalls, levels, cycles: the mean is of a rate that is not one; "
+        "too short to tell; no series. unit: of the rates mean, first and second (before and after the step, or the "
+        "higher and the lower level) and last_third; edge_s: start to the step; change, last_slope: over the run and "
+        "within the last third; share: of the time at standstill or at the lower level; spells; period_s; duration_s",
+        read_only=True,
+    )
+
     class Meta:
         model = Attempt
         fields = [
@@ -195,6 +204,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
             "degraded",
             "meta",
             "windows",
+            "course",
             "exit_code",
             "started_at",
             "seen_at",

@@ -215,12 +215,16 @@ class KneeSerializer(ObjectSerializer):
     flat = serializers.BooleanField(help_text="IOPS do not rise from the first depth on")
     beyond = serializers.BooleanField(help_text="It may lie deeper than was measured")
     repeats = serializers.IntegerField(help_text="Fewest of a depth; below 3 it is not drawn")
+    misfit = serializers.FloatField(
+        help_text="Distance of the points from any smooth curve, as a share; 0: noise explains it"
+    )
 
 
 class CapSerializer(ObjectSerializer):
     iops = serializers.FloatField()
     low = serializers.IntegerField(help_text="From this depth")
-    high = serializers.IntegerField(help_text="To this one, within 2 %")
+    high = serializers.IntegerField(help_text="To this one")
+    within = serializers.FloatField(help_text="Range of its IOPS, as a share; at most 0.02")
 
 
 class FallSerializer(ObjectSerializer):

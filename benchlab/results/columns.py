@@ -14,6 +14,7 @@ from enum import Enum
 from psycopg.sql import quote
 
 from agents.contracts import Unit
+from benchlab.analysis.steady import State
 from benchlab.runs.states import Outcome
 
 
@@ -146,6 +147,13 @@ ATTEMPT_COLUMNS = (
         TEXT,
         "coalesce((SELECT string_agg(d->>'says', '; ') FROM jsonb_array_elements(a.degraded) d), '')",
         "What of its layout was not in order; empty: all was",
+    ),
+    Column(
+        "course",
+        TEXT,
+        "coalesce(a.course->>'state', '')",
+        "Of its rate: steady, step, trend, …; empty: not judged",
+        choices=("", *State),
     ),
     Column(
         "source",

@@ -269,6 +269,13 @@ class Attempt(models.Model):
     degraded = models.JSONField(
         default=list, blank=True, help_text="Faults found before the run, and failures during it"
     )
+    # benchlab.analysis.steady.Course, without what is 0; stored with its findings.
+    course = models.JSONField(
+        default=dict,
+        blank=True,
+        editable=False,
+        help_text="Course of its rate while it measured; {}: not judged",
+    )
     exit_code = models.IntegerField(null=True, blank=True)
     timeout_s = models.FloatField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -99,7 +99,7 @@ def said(kind, first, second, truth=1.0, grown="", allowed=()):
     ("kind", "first", "second", "grown", "allowed"),
     [
         ("overtakes", DISK, POOL, "", ()),
-        ("slog_costs", POOL, LOGGED, "", ("the log device makes no difference",)),
+        ("slog_costs", POOL, LOGGED, "", ("the log device (nvme0n1) makes no difference",)),
         ("cache_does_not_help", DISK, CACHED, "", ("the cache makes no difference",)),
         ("sync_disabled", POOL, UNSAFE, "", ()),
         ("grown_slower", POOL, POOL, "after-1", ()),

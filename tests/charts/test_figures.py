@@ -24,6 +24,7 @@ from benchlab.charts import figure as figures
 from benchlab.charts.line_analysis import Choice
 from benchlab.charts.queries import Group, Sample, without_depth
 from benchlab.charts.sampled_tracks import Track, rows_from_tracks
+from tests.analysis.noise_of_curves import DEPTHS, PUBLISHED
 from tests.charts import made
 
 ARTICLE = dict(zip((1, 2, 4, 8, 16), (1683.0, 3327.0, 5095.0, 5101.0, 5099.0), strict=True))
@@ -87,8 +88,8 @@ def test_one_line_shows_all_latencies_and_its_knee():
     [
         (
             group(repeats=2),
-            "about 4 outstanding, by two repeats a depth (three are needed to draw it);"
-            " capped at 5.1 k IOPS from 4 to 16, within 2 %",
+            "about 4 outstanding, from there on 5.1 k IOPS, within 0.1 %;"
+            " by two repeats a depth (three are needed to draw it)",
         ),
         (
             group(depths={1: 1683.0, 4: 5095.0}),
@@ -97,7 +98,7 @@ def test_one_line_shows_all_latencies_and_its_knee():
         (replace(group(), over=False), "not before the campaign is over"),
         (
             group(depths=dict.fromkeys(ARTICLE, 500.0)),
-            "none, flat from the first depth on; capped at 500 IOPS from 1 to 16, within 2 %",
+            "none, flat from the first depth on; capped at 500 IOPS from 1 to 16, within 0.1 %",
         ),
         (
             group(depths={depth: 400.0 * depth for depth in ARTICLE}),
@@ -110,6 +111,38 @@ def test_no_knee_is_drawn_that_is_not_known(one, words):
     assert line_analysis.curve_answer_text(one) == words
     assert ":" not in words, "a label with a colon stands before it"
     assert not any(point.knee for point in tables.curve_points([one]))
+
+
+def published(name, repeats=3):
+    line = group(depths=dict(zip(DEPTHS, PUBLISHED[name], strict=True)), repeats=repeats)
+    return line if repeats < 3 else noisy_line(line, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "repeats", "words"),
+    [
+        (
+            "Samsung 860 Pro, cache off",
+            3,
+            "16 outstanding, from there on 5.67 k IOPS, within 0.5 %",
+        ),
+        (
+            "Intel S4610, test 1",
+            1,
+            "about 16 outstanding (between 8 and 16, 95 %), from there on 69.6 k IOPS, within 0.2 %;"
+            " by one repeat a depth (three are needed to draw it)",
+        ),
+    ],
+)
+def test_a_knee_where_the_cap_begins_is_one_statement(name, repeats, words):
+    assert line_analysis.curve_answer_text(published(name, repeats)) == words
+
+
+def test_a_cap_that_hides_the_knee_says_so():
+    """Repeats at 16 as low as those at 1: the cap is certain, the rise up to it is not."""
+    line = noisy({1: 90.0, 2: 95.0, 4: 99.0, 8: 100.0, 16: 150.0, 32: 150.0, 64: 150.0}, 0.30)
+    words = "capped at 145 IOPS from 16 on; where it bends below 16 these points do not say"
+    assert line_analysis.curve_answer_text(line) == words
 
 
 def marks(figure, name):
@@ -135,7 +168,10 @@ def test_an_uncertain_knee_is_a_stretch_of_the_curve():
 
 
 def noisy(depths, noise):
-    line = group(depths=depths)
+    return noisy_line(group(depths=depths), noise)
+
+
+def noisy_line(line, noise):
     changed = line.samples
     for repeat, factor in ((1, 1 - noise), (3, 1 + noise)):
         changed = tuple(

@@ -35,6 +35,7 @@ def test_a_run_has_its_layers_disks_and_access(lab):
     assert run.devices["sdc"] == evidence.Device(
         "sdc", size=run.devices["sdc"].size, rotational=run.devices["sdc"].rotational, logical_block=512,
         physical_block=run.devices["sdc"].physical_block, scheduler=run.devices["sdc"].scheduler,
+        model="WDC WD40",
     )  # fmt: skip
     assert set(run.devices) == set(DISKS), "and no other of the host's"
     assert run.access.reads is True and run.access.outstanding == 1 and run.access.size == 1 << 30

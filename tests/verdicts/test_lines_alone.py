@@ -49,5 +49,5 @@ def test_curves_are_told_beside_answers(bench, api):
     told = api.get(f"/api/verdicts/?campaign={bench.campaign.pk}").json()
     assert [one["name"] for one in told["curves"]] == ["a", "b"]
     for one in told["curves"]:
-        assert one["knee"].keys() == {"at", "low", "high", "flat", "beyond", "repeats"}
+        assert one["knee"].keys() == {"at", "low", "high", "flat", "beyond", "repeats", "misfit"}
         assert one["knee"]["repeats"] == 3 and one["fall"] is None

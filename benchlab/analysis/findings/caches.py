@@ -34,8 +34,14 @@ FLUSHES = (
     "fsync_all",
     "fsync_freq",
 )
-# Share of the bytes read that come from the disks: below it the figure is that of the cache.
+# Share of the bytes read that come from the disks: below it the figure is that of the cache, whatever the layers.
 FROM_DISKS = 0.5
+# The same where each byte that is read is one of one disk: clean runs of ten samples stay above it.
+MOSTLY_FROM_DISKS = 0.85
+# least number of samples for that
+ENOUGH_FOR_SHARES = 10
+# layers that read each byte once, some from a cache device of their own, which counts as a disk
+READS_ONCE = ("md", "lvm_cache", "bcache", "flashcache")
 # Share of the bytes written to a cache: less is metadata.
 METADATA = 0.10
 # Largest difference between the bytes read from it and those written to the disks behind it: they are copied.
@@ -108,24 +114,43 @@ def _fits_in_memory(run: Run) -> Iterator[Finding]:
 
 @run_finding("Read from a cache")
 def cached_read(run: Run) -> Iterator[Finding]:
-    """The tool read more than its disks gave: a cache above them answered.
+    """The tool read more than its disks gave: a cache above them answered, in whole or in part.
 
     Bytes are compared, as a cache answers in pieces of its own. Layers that compress what can be compressed read less
-    by themselves and are left out.
+    by themselves and are left out. A cache inside a disk or an array is invisible: the kernel counts its answers, too.
     """
     counted = run.tool_rate("read")
     delivered = run.total_rate("read.bandwidth", run.layout_disks)
-    if counted is None or delivered is None or counted < LEAST or delivered >= FROM_DISKS * counted:
+    least = MOSTLY_FROM_DISKS if _reads_only_disks(run) else FROM_DISKS
+    if counted is None or delivered is None or counted < LEAST or delivered >= least * counted:
         return
     compresses = any(layer.options.get("compression", "off") != "off" for layer in run.layers)
     if compresses and run.access.compressible is not False:
         return
     yield Finding(
-        f"{share(1 - delivered / counted)} of what it read came from a cache: the tool counted {rate(counted)}, "
-        f"the disks gave {rate(delivered)}",
+        f"{share(1 - delivered / counted)} of what it read came from {_cache_words(run)}: the tool counted "
+        f"{rate(counted)}, the disks gave {rate(delivered)}",
         Severity.DOUBT,
         {"read": tool_number(run, "read"), "disks": disks_number(delivered, "read")},
     )
+
+
+def _reads_only_disks(run: Run) -> bool:
+    """True if its layers read each byte from one disk, and enough samples of one measured window show how many."""
+    once = all(layer.quiet or layer.kind in READS_ONCE for layer in run.layers)
+    samples = run.disk_samples("read")
+    return once and len(run.measured_windows) == 1 and samples >= ENOUGH_FOR_SHARES
+
+
+def _cache_words(run: Run) -> str:
+    """The cache that answered, as far as it is known."""
+    if any(layer.kind in ("zpool", "zfs", "zvol") for layer in run.layers):
+        words = "a cache in memory (ZFS's ARC)"
+    elif run.access.direct is False:
+        words = "the page cache"
+    else:
+        words = "a cache"
+    return f"{words}, or was never written" if run.unwritten else words
 
 
 @run_finding("The cache is read under writes")

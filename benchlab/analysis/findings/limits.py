@@ -287,16 +287,19 @@ def depth_not_reached(run: Run) -> Iterator[Finding]:
     """Fewer or more I/Os were in flight than requested, by Little's law (docs/method.md, numbers).
 
     A whole multiple means so many workers of that depth each. There is no finding if flushes take time that no latency
-    includes, nor if a few I/Os are the whole run.
+    includes, if a few I/Os are the whole run, or if less is in flight where no worker can queue: between its I/Os the
+    tool takes its time.
     """
     requested, flight = run.access.outstanding, _iops_and_latency(run)
-    if not requested or flight is None or run.access.synced or "sync.lat.mean" in run.figures:
+    if not requested or flight is None or run.flushes:
         return
     iops, latency = flight
     law, runtime = little(requested, [flight]), run.figures.get("runtime") or run.access.runtime_s
     # the last I/Os of all, which finish after the end
     edge = latency / runtime if runtime else 0.0
     if law.holds or _whole_workers(law) or abs(law.ratio - 1) <= LITTLE_TOLERANCE + edge:
+        return
+    if law.ratio < 1 and not run.queues and not run.held_back:
         return
     severity, words = Severity.DOUBT, "told, so the numbers do not agree"
     if law.ratio < 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from statistics import median
 
 from benchlab.analysis.evidence import Device, Line, Run
 from benchlab.analysis.finding import NEEDED, Finding, Number, Severity, line_finding
@@ -150,14 +151,27 @@ def _describe_disagreement(line: Line, figure: str) -> Iterator[Finding]:
     if needed is not None:
         words = "repeats of each, in all, for means within 5 %"
         numbers[NEEDED] = Number(float(needed), "1", words)
+    by_value = {run.figures[figure]: run.run for run in line.runs if run.depth == worst}
     for name, value, words in (("low", low, "smallest"), ("high", high, "largest")):
         what = f"{words} {figure_word(figure)} {depths_text([worst])}".rstrip()
-        numbers[name] = Number(value, figure_unit(figure), what, figure=figure)
+        numbers[name] = Number(value, figure_unit(figure), what, by_value[value], figure)
     where = f"repeats of {line.name} {depths_text(sorted(ratios))}".rstrip()
+    cells = [run for run in line.runs if run.depth in ratios]
+    outliers = [run for run in cells if _stands_apart(run.figures[figure], sweep[run.depth])]
+    # a point whose repeats fall into two halves
+    split = ratios.keys() - {run.depth for run in outliers}
+    if outliers:
+        verb = "stands" if len(outliers) == 1 else "stand"
+        differ += f"; {len(outliers)} of {len(cells)} runs {verb} apart from the others"
     yield Finding(
         f"{where} differ {differ}",
         Severity.DOUBT,
         numbers,
         about=line.name,
-        runs=tuple(run.run for run in line.runs if run.run and run.depth in ratios),
+        runs=tuple(run.run for run in cells if run.run and (run in outliers or run.depth in split)),
     )
+
+
+def _stands_apart(value: float, cell: Sequence[float]) -> bool:
+    """True for a repeat that is farther from the median of three or more than half of their range."""
+    return len(cell) > 2 and 2 * abs(value - median(cell)) > max(cell) - min(cell)

@@ -28,6 +28,7 @@ from benchlab.analysis.set_ups import (
     like_disks,
     shared_disks,
     stack_signature,
+    used_disks,
 )
 from benchlab.analysis.verdicts import Conclusion
 
@@ -113,20 +114,22 @@ def slog_costs(lines: Sequence[Line]) -> Iterator[Finding]:
         costs = pair.certain_depths(Conclusion.SLOWER)
         gains = pair.certain_depths(Conclusion.FASTER)
         severity, verb = Severity.NOTE, "does"
+        disks = join_names(used_disks(pair.second, "log"))
+        device = f"the log device ({disks})" if disks else "the log device"
         if verdict := pair.unanimous_verdict():
             slower = verdict == Conclusion.SLOWER
-            claim = f"the log device {'costs' if slower else 'gains'}"
+            claim = f"{device} {'costs' if slower else 'gains'}"
             severity = Severity.LIMIT if slower else Severity.NOTE
         elif costs or gains:
             sides = (("costs", costs), ("gains", gains))
             where = " and ".join(f"{word} {depths_text(some)}" for word, some in sides if some)
-            claim = f"the log device {where}"
+            claim = f"{device} {where}"
             severity = Severity.LIMIT if costs else Severity.NOTE
             pair = pair.at_worst_of(costs or gains)
         elif pair.single:
-            claim, verb = "whether the log device pays is open", "did"
+            claim, verb = f"whether {device} pays is open", "did"
         elif pair.equal:
-            claim = "the log device makes no difference"
+            claim = f"{device} makes no difference"
         else:
             continue
         yield pair.finding(f"{claim}: {pair.ratio_sentence(verb)}", severity)

@@ -92,9 +92,10 @@ def _point_row(point: CurvePoint, runs: str) -> str:
     depth = "–" if point.outstanding is None else str(point.outstanding)
     differ = f"Repeats differ {factor(point.repeat_ratio)}" if point.repeat_ratio else ""
     unlike = "Unlike conditions" if point.unlike_conditions else ""
+    unsteady = point.unsteady[:1].upper() + point.unsteady[1:]
     numbers = [
         depth + (KNEE if point.knee else ""),
-        spread(point.iops, "op/s") + _warning(differ) + _warning(unlike),
+        spread(point.iops, "op/s") + _warning(differ) + _warning(unlike) + _warning(unsteady),
         spread(point.bandwidth, "B/s"),
         *(spread(cell, "s") for cell in point.latencies),
         "–",

@@ -135,8 +135,9 @@ def _comparison_result(answer: Answer, groups: Sequence[Group]) -> CampaignResul
 def _single_line_result(lines: Sequence[Group], name: str) -> CampaignResult:
     """Nothing to hold it against: the knee of its first line, else the best figure."""
     names, first = line_labels(lines), lines[0]
-    knee = line_analysis.curve_answer(first).knee
-    knee_sentence = f"Knee of {names[0]}: {line_analysis.knee_text(knee)}" if knee else ""
+    knee_sentence = ""
+    if line_analysis.curve_answer(first).knee:
+        knee_sentence = f"Knee of {names[0]}: {line_analysis.curve_answer_text(first)}"
     repeats = max(sample.repeat for line in lines for sample in line.samples)
     return CampaignResult(
         knee_sentence or f"{names[0]}: {single_line_summary.best_text(first, name)}",
