@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from benchlab.analysis.curves import median_of
+from benchlab.analysis.repeats import robust_scale
 
 Array = NDArray[np.float64]
 
@@ -327,7 +328,7 @@ def replace_outliers(logs: Array) -> Array:
         return logs
     median = np.median(sliding_window_view(np.pad(logs, WINDOW // 2, "reflect"), WINDOW), axis=1)
     steps = np.diff(logs)
-    noise = max(FLOOR, 1.4826 * float(np.median(np.abs(steps - np.median(steps)))) / np.sqrt(2))
+    noise = max(FLOOR, robust_scale(steps - np.median(steps)) / sqrt(2))
     far = np.concatenate([[False], np.abs(logs - median) > FAR * noise, [False]])
     apart = np.concatenate([[True], np.abs(steps) > APART * noise, [True]])
     edges = np.flatnonzero(np.diff(far))
@@ -357,7 +358,7 @@ def robust_z(past: Array, new: float) -> tuple[float, float | None]:
     if limit is None:
         return 0.0, None
     median = float(np.median(past))
-    noise = max(FLOOR, 1.4826 * float(np.median(np.abs(past - median))))
+    noise = max(FLOOR, robust_scale(past - median))
     return abs(new - median) / noise, limit
 
 

@@ -111,21 +111,24 @@ def knee(
     if not usable(cells):
         return None
     depths = tuple(sorted(cells))
-    limit = cap(cells, latencies)
-    return _knee(depths, tuple(tuple(cells[depth]) for depth in depths), limit and limit.low)
+    waits = tuple((depth, tuple(values)) for depth, values in (latencies or {}).items())
+    return _knee(depths, tuple(tuple(cells[depth]) for depth in depths), waits)
 
 
 # It takes some ms, and a page asks several times.
 @lru_cache(maxsize=512)
 def _knee(
-    depths: tuple[int, ...], cells: tuple[tuple[float, ...], ...], capped_from: int | None
+    depths: tuple[int, ...],
+    cells: tuple[tuple[float, ...], ...],
+    latencies: tuple[tuple[int, tuple[float, ...]], ...],
 ) -> Knee:
     repeats = min(map(len, cells))
     sure = SURE if repeats >= ENOUGH_REPEATS else SURE_OF_FEW
     misfit = _misfit(depths, cells)
     chances = _chances_of_means(depths, cells) if misfit else chances_of(depths, cells)
-    if capped_from is not None:
-        chances = _bound(chances, depths.index(capped_from))
+    limit = cap(dict(zip(depths, cells, strict=True)), dict(latencies))
+    if limit:
+        chances = _bound(chances, depths.index(limit.low))
     knee = replace(_knee_of_chances(depths, chances, sure), repeats=repeats, misfit=misfit)
     if knee.at is None:
         return knee
@@ -335,6 +338,12 @@ def labels_of(curves: Array, x: Array) -> NDArray[np.int64]:
 
 def posterior(depths: tuple[int, ...], cells: Sequence[Sequence[float]]) -> Array:
     """The probability of each curve of `library(depths)`, of a cell of repeats (op/s, above 0) for each depth."""
+    return _posterior(depths, tuple(map(tuple, cells)))
+
+
+# Knee, misfit and fall of a curve ask for the same one in turn.
+@lru_cache(maxsize=4)
+def _posterior(depths: tuple[int, ...], cells: tuple[tuple[float, ...], ...]) -> Array:
     shapes = library(depths)
     weights = shapes.prior + _likelihood(robust_means(cells, ENOUGH_REPEATS), shapes.curves)
     weights = np.exp(weights - weights.max())

@@ -113,7 +113,7 @@ def robust_means(cells: Sequence[Sequence[float]], enough: int) -> Cells:
         means = np.array([log.mean() for log in logs])
         return Cells(means, float(sum(((log - log.mean()) ** 2).sum() for log in logs)), counts)
     means = np.array([np.median(log) for log in logs])
-    limit = CLIP * _scale(
+    limit = CLIP * robust_scale(
         np.concatenate([o - m for o, m in zip(logs, means, strict=True)]), len(cells)
     )
     for _ in range(ROUNDS):
@@ -126,9 +126,10 @@ def robust_means(cells: Sequence[Sequence[float]], enough: int) -> Cells:
     return Cells(means, within, counts)
 
 
-def _scale(rest: Array, fitted: int) -> float:
+def robust_scale(rest: Array, fitted: int = 0) -> float:
     """1.4826 x median of the residuals' sizes, without as many of the smallest as there are means."""
-    return 1.4826 * float(np.median(np.sort(np.abs(rest))[fitted:]))
+    sizes = np.abs(rest)
+    return 1.4826 * float(np.median(np.sort(sizes)[fitted:] if fitted else sizes))
 
 
 # Quantile of the normal distribution: 80 % of such comparisons are decided.

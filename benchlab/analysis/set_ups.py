@@ -12,13 +12,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
-from math import log
+from math import ceil, log
 
 from benchlab.analysis.designs import Design, Order, design
 from benchlab.analysis.evidence import Layer, Line
 from benchlab.analysis.finding import Finding, Number, Severity
 from benchlab.analysis.formats import join_names, rate, ratio_range, shown_unit, times_text
-from benchlab.analysis.verdicts import Comparison, Conclusion, Verdict, compare_sweeps
+from benchlab.analysis.verdicts import WITHIN, Comparison, Conclusion, Verdict, compare_sweeps
 
 # Rates that characterize a set-up: the first that all have is used; larger is better. The pages' order (charts.naming).
 FIGURES: Mapping[str, str] = {
@@ -33,6 +33,7 @@ FIGURES: Mapping[str, str] = {
 }
 SURE, SURE_APART = 1.10, 1.15
 DECIDED = (Conclusion.FASTER, Conclusion.SLOWER)
+ALIKE = (Conclusion.NONE, Conclusion.SMALL)
 WORST = (Order.UNTOLD, Order.ONE_AFTER_OTHER, Order.ABBA, Order.INTERLEAVED)
 CACHING_LAYERS = ("bcache", "flashcache", "lvm_cache")
 # options for the size, and not the kind, of a layer
@@ -74,10 +75,17 @@ class Pair:
         return conclusion if decided and self._sure(self.overall) else None
 
     @property
-    def equal(self) -> bool:
-        """True if neither all depths together nor one of them is faster or slower."""
+    def largest_difference(self) -> float | None:
+        """The most by which its lines differ (95 %): 0.08 of "at most 8 %".
+
+        None if that is unknown or above 20 %, or if all depths together or one of them are faster or slower.
+        """
+        bound = self.overall.bound
+        alike = self.overall.conclusion in ALIKE and self.overall.stalled is None
         decided = any(conclusion in DECIDED for conclusion in self.conclusions)
-        return self.overall.conclusion == Conclusion.NONE and not decided
+        if bound is None or decided or not alike or bound > max(WITHIN):
+            return None
+        return bound - 1
 
     def unanimous_verdict(self) -> Conclusion | None:
         """The certain verdict on all depths if none contradicts it: it rests on several repeats, and is not equal."""
@@ -119,10 +127,26 @@ class Pair:
 
     def ratio_sentence(self, verb: str = "does") -> str:
         """ "B does 2.1 times the IOPS of A at 8 outstanding"; of one that is not decided "did"."""
-        points = tuple(self.comparison.points)
-        where = depths_text(points) if len(points) == 1 else "over all depths"
         times = f"{times_text(self.overall.ratio)} the {figure_word(self.figure)}"
-        return f"{self.second.name} {verb} {times} of {self.first.name} {where}".rstrip()
+        return f"{self.second.name} {verb} {times} of {self.first.name} {self._where}".rstrip()
+
+    @property
+    def _where(self) -> str:
+        points = tuple(self.comparison.points)
+        return depths_text(points) if len(points) == 1 else "over all depths"
+
+    @property
+    def _repeats_text(self) -> str:
+        least, most = self.overall.repeats
+        return f"{least} repeats" if least == most else f"{least} to {most} repeats"
+
+    def difference_sentence(self) -> str:
+        """ "at most 8 % of difference to the IOPS: B against A over all depths (95 %, 3 repeats)"."""
+        assert self.largest_difference is not None
+        percent = max(1, ceil(100 * self.largest_difference))
+        names = f"{self.second.name} against {self.first.name} {self._where}".rstrip()
+        most = f"at most {percent} % of difference to the {figure_word(self.figure)}"
+        return f"{most}: {names} (95 %, {self._repeats_text})"
 
     def interval_text(self) -> str:
         """ "95 % interval 1.9 to 2.4, 3 repeats", or that it is not decided."""
@@ -131,11 +155,9 @@ class Pair:
                 "one repeat each" if self.overall.repeats[1] == 1 else "one repeat at some depths"
             )
             return f"{each}: not decided"
-        least, most = self.overall.repeats
-        repeats = f"{least} repeats" if least == most else f"{least} to {most} repeats"
         if self.overall.low is None or self.overall.high is None:
-            return repeats
-        return f"95 % interval {ratio_range(self.overall.low, self.overall.high)}, {repeats}"
+            return self._repeats_text
+        return f"95 % interval {ratio_range(self.overall.low, self.overall.high)}, {self._repeats_text}"
 
     def finding(self, sentence: str, severity: Severity) -> Finding:
         """Finding on this pair: the sentence with its interval, and the numbers behind it."""

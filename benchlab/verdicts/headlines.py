@@ -238,6 +238,11 @@ def headlines_of(
     ]
 
 
+def row_headline(answer: Answer, row: Row) -> Headline | None:
+    """Return the headline of one set-up in the answer's own terms, without its disks; None without a sweep."""
+    return _headline(answer, row, DEFAULT, {})
+
+
 def common_depths(headlines: Sequence[Sequence[Headline]]) -> list[int]:
     """Return every depth that some comparison has, rising."""
     return sorted({depth for some in headlines for one in some for depth in one.depths})

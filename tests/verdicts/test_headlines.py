@@ -85,6 +85,7 @@ def test_peaks_of_two_and_four_disks_are_the_headline(disks, bench, api, web):
     assert saturated["says"].removesuffix(".") in text
     shown = ratio_number(saturated["ratio"])
     assert f"4 disks: {shown} times one disk, {100 * line['efficiency']:.0f} % efficiency" in text
+    assert f"At saturation 4 disks does {shown} times the IOPS of 1 disk" in texts(web.get("/"))
     assert f">{shown}× <small>the IOPS of 1 disk: 4 disks, at saturation, 95 % interval" in text
 
 

@@ -34,6 +34,8 @@ from benchlab.analysis.verdicts import Conclusion
 
 # Single repeats: from this ratio on there is no finding that a cache does not help.
 HELPS = 1.05
+# Largest difference from which on "at most" is no limit but a note.
+LITTLE = 0.10
 NO_BARRIERS = ("nobarrier", "barrier=0", "barrier=none")
 # queue/write_cache (Linux: Documentation/ABI/stable/sysfs-block): the kernel then sends no flushes
 NO_FLUSHES = "write through"
@@ -97,11 +99,23 @@ def cache_does_not_help(lines: Sequence[Line]) -> Iterator[Finding]:
                 sentence = f"whether the cache helps is open: {pair.ratio_sentence('did')}"
                 yield pair.finding(sentence, Severity.NOTE)
             continue
-        elif pair.equal:
-            claim = "the cache makes no difference"
         else:
+            yield from _describe_alike(pair, "the cache", Severity.LIMIT)
             continue
         yield pair.finding(f"{claim}: {pair.ratio_sentence()}", Severity.LIMIT)
+
+
+def _describe_alike(pair: Pair, device: str, severity: Severity) -> Iterator[Finding]:
+    """Say how little a device changes, if that is known; above 10 % only as a note."""
+    most = pair.largest_difference
+    if most is not None:
+        yield Finding(
+            f"{device} makes {pair.difference_sentence()}",
+            severity if most <= LITTLE else Severity.NOTE,
+            pair.ratio_numbers(),
+            about=pair.about,
+            runs=pair.run_ids,
+        )
 
 
 @line_finding("Log device")
@@ -128,9 +142,8 @@ def slog_costs(lines: Sequence[Line]) -> Iterator[Finding]:
             pair = pair.at_worst_of(costs or gains)
         elif pair.single:
             claim, verb = f"whether {device} pays is open", "did"
-        elif pair.equal:
-            claim = f"{device} makes no difference"
         else:
+            yield from _describe_alike(pair, device, Severity.NOTE)
             continue
         yield pair.finding(f"{claim}: {pair.ratio_sentence(verb)}", severity)
 
@@ -266,13 +279,27 @@ def _adds_disks(fewer: Line, more: Line) -> bool:
     )
     if copies or not 0 < len(fewer.data_disks) < len(more.data_disks):
         return False
-    return _stack_kind(fewer) == _stack_kind(more)
+    single = len(fewer.data_disks) == 1
+    return _stack_kind(fewer, single=single) == _stack_kind(more, single=single)
 
 
-def _stack_kind(line: Line) -> object:
-    """Kind of a line: its stack, with any number of disks, and how many of these hold nothing of their own."""
+def _stack_kind(line: Line, *, single: bool) -> object:
+    """Kind of a line: its stack, with any number of disks, and how many of these hold nothing of their own.
+
+    `single`: a single disk is a stripe of one.
+    """
     spare = len(line.runs[0].layout_disks) - len(line.data_disks)
-    return stack_signature(line.layers, ignore=SIZES, counted=False), spare
+    layers = [
+        replace(layer, kind="stripe", options={}) if single and _stripes(layer) else layer
+        for layer in line.layers
+    ]
+    return stack_signature(layers, ignore=SIZES, counted=False), spare
+
+
+def _stripes(layer: Layer) -> bool:
+    """True for a bare disk, and for layers that only spread requests over disks."""
+    striped = layer.kind == "lvm" and layer.options.get("type", "striped") == "striped"
+    return layer.kind == "raw" or layer.level == 0 or striped
 
 
 def _compare_busy_depths(fewer: Line, more: Line) -> Pair | None:

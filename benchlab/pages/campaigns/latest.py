@@ -21,6 +21,7 @@ from benchlab.pages.campaigns import heat_cells
 from benchlab.verdicts import dismissals, single_line_summary
 from benchlab.verdicts.answers import Answer, answers_of, medians_of
 from benchlab.verdicts.dismissals import Presentation
+from benchlab.verdicts.headlines import row_headline
 from benchlab.verdicts.models import DismissedAnswer
 from benchlab.verdicts.sentences import sentences
 
@@ -122,8 +123,11 @@ def _comparison_result(answer: Answer, groups: Sequence[Group]) -> CampaignResul
     )
     if not answer.is_over:
         badge, verdict = "", answer.pending_text
+    row = [row for row in answer.others if row.against][candidates.index(sentence)]
+    headline = row_headline(answer, row) if conclusive else None
+    head = headline.text if headline and headline.is_certain else sentence.head
     return CampaignResult(
-        ", ".join(filter(None, [sentence.head, sentence.exceptions])),
+        ", ".join(filter(None, [head, sentence.exceptions])),
         badge,
         verdict,
         _small_chart(
