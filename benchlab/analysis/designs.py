@@ -46,17 +46,27 @@ Visits = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class RunNoise:
+    """Standard deviations (of ln) of a single run, and of what a repeat of a whole sweep shares; degrees of freedom."""
+
+    run: float
+    sweep: float
+    df: float
+
+
+@dataclass(frozen=True, slots=True)
 class Design:
     """Order of the measurements of two set-ups, and tau.
 
     `learned`: number of pairs of rebuilt equals that `tau` was learned from; 0: it is a constant. `visits`: of both
-    set-ups, if they were built in turns and it is known.
+    set-ups, if they were built in turns and it is known. `noise`: of this lab's other runs, for set-ups with one run.
     """
 
     order: Order
     tau: float
     learned: int = 0
     visits: tuple[Visits, Visits] | None = None
+    noise: RunNoise | None = None
 
     @property
     def interleaved(self) -> bool:

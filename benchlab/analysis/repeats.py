@@ -7,7 +7,7 @@ ratios count and not differences.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
 
@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from benchlab.analysis.designs import MAX_REPEATS
+from benchlab.analysis.designs import MAX_REPEATS, RunNoise
 from benchlab.analysis.differences import LEAST, TWO_SIDED
+from benchlab.analysis.fits import LEAST_NOISE
 
 Array = NDArray[np.float64]
 
@@ -190,15 +191,54 @@ def repeats_to_decide(est: float, se: float, df: float, repeats: int, tau: float
     return _reasonable(max(ceil(needed), repeats + 1))
 
 
-# Worst noise that is known of public repeats: standard deviation (of ln) of a single run, and of a whole sweep. The
-# benchmark data of fio-plot has a disk measured twice within two hours (0.41 a run) and an SSD thrice (up to 0.41 a
-# sweep). They are few, so the constants are a judgement.
-WORST_RUN, WORST_SWEEP, WORST_DF = 0.40, 0.35, 4.0
+# Worst noise that is known of public repeats. The benchmark data of fio-plot has a disk measured twice within two hours
+# (0.41 a run) and an SSD thrice (up to 0.41 a sweep). They are few, so the constants are a judgement.
+WORST = RunNoise(run=0.40, sweep=0.35, df=4.0)
+# A lab's own noise is taken from at least so many sweeps and degrees of freedom. It is that of its noisier sweeps, and
+# somewhat more, for the next set-up may be another thing.
+ENOUGH_SWEEPS, ENOUGH_FREEDOM, NOISIER, MORE = 5, 10, 0.9, 1.25
 
 
-def worst_case_error(depths: int) -> tuple[float, float]:
-    """(standard error of ln ratio, df) of two set-ups with one repeat each, by the worst known noise."""
-    return sqrt(2 * (WORST_RUN**2 / depths + WORST_SWEEP**2)), WORST_DF
+def single_run_error(depths: int, noise: RunNoise, tau: float) -> tuple[float, float]:
+    """(standard error of ln ratio, degrees of freedom) of two set-ups with one repeat each, of `noise` and builds."""
+    return sqrt(2 * (noise.run**2 / depths + noise.sweep**2) + tau**2), noise.df
+
+
+def noise_of_sweeps(sweeps: Iterable[Mapping[int, Mapping[int, float]]]) -> RunNoise | None:
+    """Noise of the noisier ones of these sweeps, {depth: {repeat: value above 0}}; None if they show too little."""
+    found = [one for one in map(_noise_of_sweep, sweeps) if one]
+    df = sum(one.df for one in found)
+    if len(found) < ENOUGH_SWEEPS or df < ENOUGH_FREEDOM:
+        return None
+    run, sweep = (
+        MORE * float(np.quantile([getattr(one, name) for one in found], NOISIER, method="higher"))
+        for name in ("run", "sweep")
+    )
+    return RunNoise(max(run, MORE * LEAST_NOISE), sweep, df)
+
+
+def _noise_of_sweep(sweep: Mapping[int, Mapping[int, float]]) -> RunNoise | None:
+    """None without repeats. A single depth does not show what a repeat shares: all is the runs'."""
+    cells = [
+        {n: log(value) for n, value in cell.items()} for cell in sweep.values() if len(cell) > 1
+    ]
+    df = sum(len(cell) - 1 for cell in cells)
+    if not df:
+        return None
+    rest: dict[int, list[float]] = {}
+    for cell in cells:
+        middle = sum(cell.values()) / len(cell)
+        for repeat, value in cell.items():
+            rest.setdefault(repeat, []).append(value - middle)
+    shared = {repeat: sum(some) / len(some) for repeat, some in rest.items()}
+    free = max(len(shared) - 1, 1)
+    if len(cells) == 1 or df <= free:
+        return RunNoise(sqrt(sum(x**2 for some in rest.values() for x in some) / df), 0.0, df)
+    own = sum((x - shared[repeat]) ** 2 for repeat, some in rest.items() for x in some) / (
+        df - free
+    )
+    between = sum(x**2 for x in shared.values()) / free
+    return RunNoise(sqrt(own), sqrt(max(between - own / len(cells), 0.0)), df)
 
 
 def _reasonable(repeats: int) -> int | None:

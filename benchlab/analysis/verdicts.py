@@ -32,7 +32,7 @@ from benchlab.analysis.differences import (
 )
 from benchlab.analysis.fits import Array, Fit
 from benchlab.analysis.formats import ratio_range
-from benchlab.analysis.repeats import WORST_DF, repeats_to_decide, worst_case_error
+from benchlab.analysis.repeats import WORST, repeats_to_decide, single_run_error
 from benchlab.analysis.stalls import Means, decide, plain_means
 
 # An interval beyond this is useless.
@@ -191,7 +191,7 @@ def decide_pairs(
     p = np.where(pair.means.proven, pair.means.p, pair.curve.p)
     unknown = (pair.curve.df == 0) & (pair.fit.counts.min(axis=(1, 2)) < ENOUGH)
     for index in np.flatnonzero(unknown):
-        one = _assume_worst_noise(_at(pair.curve, (int(index),)), logs.shape[2])
+        one = _assume_noise(_at(pair.curve, (int(index),)), logs.shape[2], design)
         sign[index], p[index] = one.sign, one.p
     overtakes = (pair.points.sign > 0).any(axis=1) & (pair.points.sign < 0).any(axis=1)
     undecided = overtakes & (logs.shape[2] > 1)
@@ -300,7 +300,7 @@ class _Pair:
         repeats = int(counts.min()), int(counts.max())
         assumed = one.df == 0 and repeats[0] < ENOUGH
         if assumed:
-            one = _assume_worst_noise(one, depths)
+            one = _assume_noise(one, depths, self.design)
         half = _half(one)
         bound = None if assumed or disagree or one.bound >= WIDEST else exp(one.bound)
         conclusion = _conclude(one, bound, sign)
@@ -314,7 +314,16 @@ class _Pair:
             exp(one.est),
             *_interval(one.est, half),
             repeats,
-            _reason(conclusion, one, half, repeats[0], self.design, more, disagree=disagree),
+            _reason(
+                conclusion,
+                one,
+                half,
+                repeats[0],
+                self.design,
+                more,
+                disagree=disagree,
+                assumed=assumed,
+            ),
             None,
             more,
             bound,
@@ -348,9 +357,9 @@ def _half(one: _Estimate) -> float:
     return float(half_width(np.array(one.se), np.array(one.df), TWO_SIDED))
 
 
-def _assume_worst_noise(one: _Estimate, depths: int) -> _Estimate:
-    """The same with the noise of the worst case instead of one that nobody measured."""
-    se, df = worst_case_error(depths)
+def _assume_noise(one: _Estimate, depths: int, design: Design) -> _Estimate:
+    """The same with this lab's noise, or the worst that is known, instead of one that nobody measured."""
+    se, df = single_run_error(depths, design.noise or WORST, design.tau if design.noise else 0.0)
     p = float(2 * stdtr(df, -abs(one.est) / se))
     decides = p <= CERTAIN and abs(one.est) >= LEAST
     sign = (1 if one.est > 0 else -1) if decides else 0
@@ -378,13 +387,12 @@ def _reason(
     more: int | None,
     *,
     disagree: bool = False,
+    assumed: bool = False,
 ) -> str:
     if conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
-        if repeats < 2 and one.df == WORST_DF:
-            return (
-                "one run each: by how much is uncertain; the direction is not, unless single runs vary as the worst "
-                "that are known"
-            )
+        if assumed:
+            noise = "those of this lab" if design.noise else "the worst that are known"
+            return f"one run each: by how much is uncertain; the direction is not, if runs vary no more than {noise}"
         return "1 is outside the 95 % interval, and the estimate is 5 % or more"
     if conclusion == Conclusion.NONE:
         return "the 90 % interval lies within 5 %"

@@ -163,10 +163,8 @@ def answers_of(groups: Sequence[Group], metric: str = "", baseline: str = "") ->
     if not compared:
         return []
     known_builds = builds.read_builds(compared)
-    spread = spread_of(compared)
-    matched = [
-        _match_lines(some, name, baseline, known_builds, spread) for _, some, name, _ in parts
-    ]
+    lab = builds.lab_of(compared)
+    matched = [_match_lines(some, name, baseline, known_builds, lab) for _, some, name, _ in parts]
     # All comparisons of a page are one family.
     most_p = largest_p(item.decisions for item in matched)
     pending = _pending_runs(compared)
@@ -208,13 +206,6 @@ def _styles(groups: Sequence[Group]) -> Styles:
         for lines in group_by_work(groups)
         for line, style in zip(lines, line_styles(lines), strict=True)
     }
-
-
-def spread_of(lines: Iterable[Group]) -> tuple[float, ...]:
-    """Spread of rebuilt equals in the labs of these lines. One query, and two whose results are cached for a while."""
-    ours = {line.campaign for line in lines if line.measured_here}
-    teams = Campaign.objects.filter(pk__in=ours).order_by().values_list("team", flat=True)
-    return builds.luck_of_builds(set(teams)) if ours else ()
 
 
 def _comparable_sets(lines: Sequence[Group]) -> tuple[tuple[str, ...], list[list[Group]]]:
@@ -280,13 +271,13 @@ def _match_lines(
     metric: str,
     baseline: str,
     known_builds: builds.Builds,
-    spread: Sequence[float],
+    lab: builds.Lab,
 ) -> _Matched:
     lines = sorted(
         lines, key=lambda line: (line.campaign, builds.builds_of_line(line, known_builds))
     )
     at, keys = baselines.baseline_index(lines, baseline), baselines.line_keys(lines)
-    designs = builds.designs_of(lines, known_builds, spread)
+    designs = builds.designs_of(lines, known_builds, lab)
     lower = LOWER_IS_BETTER[lines[0].units[metric]]
     sweeps = [sweep_of(line, metric) for line in lines]
     decisions = decide_all(sweeps, at, designs, lower_is_better=lower)

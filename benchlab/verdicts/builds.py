@@ -6,17 +6,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from math import log
 from statistics import mean
 
 from django.core.cache import cache
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from redis.exceptions import RedisError
 
 from benchlab.analysis.curves import median_of
-from benchlab.analysis.designs import Design, Order, Visits, design, variance_of_builds
+from benchlab.analysis.designs import Design, Order, RunNoise, Visits, design, variance_of_builds
+from benchlab.analysis.repeats import noise_of_sweeps
 from benchlab.campaigns.models import Campaign
 from benchlab.charts.queries import Group
 from benchlab.runs.models import Attempt, Measurement
@@ -27,10 +28,24 @@ Builds = Mapping[int, tuple[int, int]]
 # A lab's spread changes only with new builds, which take longer than this.
 CACHE_SECONDS = 600
 MAX_PAIRS = 100
+# Newest values of rates from which a lab's noise is taken.
+MAX_VALUES = 5_000
 # The first of these that a point has is used.
 RATES = ("iops", "one.fdatasync.ops", "one.fsync.ops", "bandwidth")
 # Two builds' luck cancels where both measure enough: 2 and 1, 3 and 2 repeats do, 3 and 1 do not.
 MIN_EFFECTIVE_BUILDS = 1.75
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """What other runs of a lab have shown.
+
+    `luck`: variance (of ln) of the luck of a build, from each pair of rebuilt equals; of IOPS, else of fsyncs, else of
+    throughput. `noise`: of single runs, by tool.
+    """
+
+    luck: tuple[float, ...] = ()
+    noise: Mapping[str, RunNoise] = field(default_factory=dict)
 
 
 def read_builds(groups: Iterable[Group]) -> Builds:
@@ -47,35 +62,33 @@ def builds_of_line(group: Group, builds: Builds) -> list[tuple[int, int]]:
     return sorted({builds[sample.attempt] for sample in group.samples if sample.attempt in builds})
 
 
-def designs_of(
-    lines: Sequence[Group], builds: Builds, rebuilt: Sequence[float]
-) -> dict[tuple[int, int], Design]:
+def designs_of(lines: Sequence[Group], builds: Builds, lab: Lab) -> dict[tuple[int, int], Design]:
     """Return the design of each two lines, by their indexes (smaller, larger)."""
     of_each = [builds_of_line(line, builds) for line in lines]
     return {
-        (a, b): _design_of((lines[a], of_each[a]), (lines[b], of_each[b]), builds, rebuilt)
+        (a, b): _design_of((lines[a], of_each[a]), (lines[b], of_each[b]), builds, lab)
         for a in range(len(lines))
         for b in range(a + 1, len(lines))
     }
 
 
-def design_of(first: Group, second: Group, builds: Builds, rebuilt: Sequence[float]) -> Design:
+def design_of(first: Group, second: Group, builds: Builds, lab: Lab) -> Design:
     """Return the design of two lines.
 
     Interleaved: in the same blocks of one layout. In turns: each built at least twice, not one after the other.
     """
-    return designs_of([first, second], builds, rebuilt)[0, 1]
+    return designs_of([first, second], builds, lab)[0, 1]
 
 
 def _design_of(
     group_and_builds: tuple[Group, Sequence[tuple[int, int]]],
     other: tuple[Group, Sequence[tuple[int, int]]],
     builds: Builds,
-    rebuilt: Sequence[float],
+    lab: Lab,
 ) -> Design:
     (first, of_first), (second, of_second) = group_and_builds, other
     if not (first.measured_here and second.measured_here):
-        return design(Order.UNTOLD, rebuilt)
+        return design(Order.UNTOLD, lab.luck)
     if of_first == of_second and first.stage == second.stage:
         return design(Order.INTERLEAVED)
     visits = min(len(of_first), len(of_second))
@@ -86,9 +99,9 @@ def _design_of(
     in_turns = visits >= 2 and shared and _count_turns(of_first, of_second) >= 3
     if first.campaign == second.campaign and in_turns:
         of_each = tuple(_visits(line, builds) for line in (first, second))
-        found = design(Order.ABBA, rebuilt, visits)
+        found = design(Order.ABBA, lab.luck, visits)
         return replace(found, visits=(of_each[0], of_each[1]))
-    return design(Order.ONE_AFTER_OTHER, rebuilt)
+    return replace(design(Order.ONE_AFTER_OTHER, lab.luck), noise=lab.noise.get(first.tool))
 
 
 def _effective_builds(line: Group, builds: Builds) -> float:
@@ -119,21 +132,69 @@ def _count_turns(first: Collection[tuple[int, int]], second: Collection[tuple[in
     return sum(1 for _ in groupby(side for _, side in in_order))
 
 
-def luck_of_builds(teams: Collection[int]) -> tuple[float, ...]:
-    """Variance (of ln) of the luck of a build, estimated from each pair of layouts with equal fingerprints.
+def lab_of(lines: Iterable[Group]) -> Lab:
+    """What the labs of these lines have shown. One query, and two whose results are cached for a while."""
+    ours = {line.campaign for line in lines if line.measured_here}
+    teams = Campaign.objects.filter(pk__in=ours).order_by().values_list("team", flat=True)
+    return lab_of_teams(set(teams)) if ours else Lab()
 
-    Of IOPS, else of fsyncs, else of throughput; cached for a while if there is a Redis.
-    """
-    key = f"luck-{'-'.join(map(str, sorted(teams)))}"
+
+def lab_of_teams(teams: Collection[int]) -> Lab:
+    """What the runs of these teams have shown, cached for a while if there is a Redis."""
+    key = f"lab-{'-'.join(map(str, sorted(teams)))}"
     try:
-        known: tuple[float, ...] | None = cache.get(key)
+        known: Lab | None = cache.get(key)
     except RedisError:
-        return _read_luck(teams)
+        return Lab(_read_luck(teams), _read_noise(teams))
     if known is None:
-        known = _read_luck(teams)
+        known = Lab(_read_luck(teams), _read_noise(teams))
         with suppress(RedisError):
             cache.set(key, known, CACHE_SECONDS)
     return known
+
+
+def _read_noise(teams: Collection[int]) -> dict[str, RunNoise]:
+    """Noise of the newest runs of each tool. A sweep: what one layout or several of one topology measured of a load."""
+    rows = (
+        _in_order(teams)
+        .order_by("-attempt")
+        .values_list(
+            "attempt__run__workload__tool",
+            "name",
+            "attempt__run__campaign",
+            "attempt__run__topology",
+            "attempt__layout__host",
+            "attempt__run__workload",
+            "attempt__run__stage",
+            "attempt__run__outstanding",
+            "attempt__run__repeat",
+            "value",
+        )[:MAX_VALUES]
+    )
+    sweeps: dict[tuple[object, ...], dict[int, dict[int, float]]] = defaultdict(dict)
+    for *line, outstanding, repeat, value in rows:
+        sweeps[tuple(line)].setdefault(outstanding or 0, {})[repeat] = value or 0.0
+    by_tool: dict[str, dict[tuple[object, ...], dict[int, dict[int, float]]]] = defaultdict(dict)
+    for rate in reversed(RATES):
+        for (tool, name, *line), sweep in sweeps.items():
+            if name == rate:
+                # A better rate of the same line takes its place.
+                by_tool[str(tool)][tuple(line)] = sweep
+    found = {tool: noise_of_sweeps(some.values()) for tool, some in by_tool.items()}
+    return {tool: noise for tool, noise in found.items() if noise}
+
+
+def _in_order(teams: Collection[int]) -> QuerySet[Measurement]:
+    """Rates of these teams' own runs on layouts that were in order."""
+    return Measurement.objects.not_deleted().filter(
+        attempt__run__campaign__team__in=teams,
+        attempt__run__campaign__source=Campaign.Source.MEASURED,
+        attempt__outcome=Outcome.SUCCEEDED,
+        attempt__degraded=[],
+        name__in=RATES,
+        labels={},
+        value__gt=0,
+    )
 
 
 def _read_luck(teams: Collection[int]) -> tuple[float, ...]:
@@ -153,16 +214,8 @@ def _read_luck(teams: Collection[int]) -> tuple[float, ...]:
         .values("fingerprint")
     )
     rows = (
-        Measurement.objects.not_deleted()
-        .filter(
-            attempt__fingerprint__in=equal,
-            attempt__run__campaign__team__in=teams,
-            attempt__outcome=Outcome.SUCCEEDED,
-            attempt__degraded=[],
-            name__in=RATES,
-            labels={},
-            value__gt=0,
-        )
+        _in_order(teams)
+        .filter(attempt__fingerprint__in=equal)
         .values_list("attempt__fingerprint", "name", "attempt__layout_id", "value")
     )
     cells: dict[str, dict[str, dict[int, list[float]]]] = defaultdict(dict)

@@ -25,7 +25,8 @@ from benchlab.analysis.factors import (
 from benchlab.charts import metric_naming
 from benchlab.charts.queries import Group
 from benchlab.topologies.models import Topology
-from benchlab.verdicts.answers import LOWER_IS_BETTER, TAILS, spread_of
+from benchlab.verdicts.answers import LOWER_IS_BETTER, TAILS
+from benchlab.verdicts.builds import lab_of
 
 FACTORS = ("Layout", "Settings", "Host", "Moment", "Scheduler", "Point")
 POINT = FACTORS.index("Point")
@@ -93,7 +94,7 @@ def factors_of(groups: Sequence[Group], metric: str = "", most: int | None = Non
     cells = {name: _collect_cells(lines, names, name) for name in _chosen_metrics(lines, metric)}
     if not any(_varied(cell.values) > 1 for cell in cells.values()):
         return []
-    tau = design(Order.ONE_AFTER_OTHER, spread_of(lines)).tau
+    tau = design(Order.ONE_AFTER_OTHER, lab_of(lines).luck).tau
     over = all(line.over for line in lines)
     factors = (_factors(name, item, tau, most, over) for name, item in cells.items())
     return [item for item in factors if item.effects or item.omissions]

@@ -83,7 +83,7 @@ def find_between_lines(campaign: Campaign) -> None:
         by_workload.setdefault(group.workload, []).append(group)
     before = campaign.findings.exclude(workload=None).values_list("workload", flat=True)
     ours = campaign.source == Campaign.Source.MEASURED
-    spread = builds.luck_of_builds([campaign.team_id]) if ours and by_workload else ()
+    spread = builds.lab_of_teams([campaign.team_id]).luck if ours and by_workload else ()
     for workload in dict.fromkeys([*by_workload, *(pk for pk in before if pk)]):
         lines = list(_evidence_lines(by_workload.get(workload, []), spread))
         storing.store_line_findings(campaign, workload, lines)
@@ -118,7 +118,9 @@ def _evidence_lines(groups: Sequence[Group], spread: tuple[float, ...]) -> Itera
 
 def _worst_order(line: Group, groups: Iterable[Group], known_builds: builds.Builds) -> Order:
     orders = {
-        builds.design_of(line, other, known_builds, ()).order for other in groups if other != line
+        builds.design_of(line, other, known_builds, builds.Lab()).order
+        for other in groups
+        if other != line
     }
     return next((order for order in ORDERS if order in orders), Order.INTERLEAVED)
 

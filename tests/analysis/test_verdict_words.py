@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from benchlab.analysis import verdicts
 from benchlab.analysis.designs import NOT_DECIDABLE, Order, design
+from benchlab.analysis.repeats import noise_of_sweeps
 from benchlab.analysis.verdicts import Conclusion, compare_sweeps
 from tests.analysis.test_verdicts import ABBA, APART, TURNS, sweep
 
@@ -82,6 +85,37 @@ def test_one_run_each_decides_what_no_known_noise_explains():
     assert (
         compare_sweeps(sweep(100, spread=(1.0,)), sweep(52, spread=(1.0,)), UNTOLD).curve.p > 0.01
     )
+
+
+def test_one_run_each_is_held_against_the_noise_of_the_lab():
+    """20 sweeps of 5 % a run and 3 % a repeat: 1.25 times the noisier ones; 40 % more is beyond that, 10 % is not."""
+    dice = np.random.default_rng(10)
+    sweeps = [
+        {
+            2**d: {n: 100 * np.exp(dice.normal(0, 0.05) + shift) for n, shift in enumerate(shifts)}
+            for d in range(7)
+        }
+        for shifts in dice.normal(0, 0.03, (20, 3))
+    ]
+    noise = noise_of_sweeps(sweeps)
+    assert 1.25 * 0.05 <= noise.run <= 1.8 * 0.05 and 1.25 * 0.03 <= noise.sweep <= 2.5 * 0.03
+    assert noise.df == 20 * 14
+    assert noise_of_sweeps(sweeps[:4]) is None
+    lab = replace(APART, noise=noise)
+    base = sweep(*[100] * 7, spread=(1.0,))
+    curve = compare_sweeps(base, sweep(*[145] * 7, spread=(1.0,)), lab).curve
+    assert (
+        curve.conclusion == Conclusion.FASTER
+        and curve.assumed
+        and "those of this lab" in curve.reason
+    )
+    assert compare_sweeps(base, sweep(*[110] * 7, spread=(1.0,)), lab).curve.more_repeats == 3
+    assert compare_sweeps(base, sweep(*[145] * 7, spread=(1.0,)), APART).curve.p == 1.0
+
+
+def test_a_single_depth_gives_all_its_noise_to_its_runs():
+    noise = noise_of_sweeps([{0: {1: 100.0, 2: 110.0, 3: 121.0}}] * 5)
+    assert (noise.run, noise.sweep) == pytest.approx((1.25 * np.log(1.1), 0))
 
 
 def test_a_set_up_that_stalls_is_slower_by_its_mean():

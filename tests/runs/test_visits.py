@@ -342,7 +342,7 @@ def test_repeats_that_are_added_make_turns_of_what_was_built_one_after_the_other
 def designs(user, campaign) -> set[str]:
     lines = read_groups(user, [campaign.pk])
     known = builds.read_builds(lines)
-    return {str(builds.design_of(*pair, known, ()).order) for pair in pairwise(lines)}
+    return {str(builds.design_of(*pair, known, builds.Lab()).order) for pair in pairwise(lines)}
 
 
 def drive_plan(campaign) -> int:

@@ -64,7 +64,7 @@ def test_what_one_layout_carries_is_interleaved_but_for_its_moments(bench, api, 
     assert (line["design"], line["stage"]) == ("one_after_other", "after-1")
     one = read_groups(user, [bench.campaign.pk])[0]
     known = builds.read_builds([one])
-    assert builds.design_of(one, one, known, ()).order == "interleaved"
+    assert builds.design_of(one, one, known, builds.Lab()).order == "interleaved"
 
 
 def test_what_is_imported_does_not_tell_its_order(bench, api):
@@ -82,13 +82,29 @@ def test_tau_is_learned_from_rebuilt_equals(bench, api):
         for attempt in bench.measure(bench.build("a"), 1000 * 1.1**build, noise=0):
             depth = attempt.run.outstanding
             Attempt.objects.filter(pk=attempt.pk).update(fingerprint=f"equal at {depth}")
-    found = builds.luck_of_builds([bench.team.pk])
+    found = builds.lab_of_teams([bench.team.pk]).luck
     assert found == pytest.approx([log(1.1) ** 2 / 2] * 10)
     bench.measure(bench.build("b"), 1000)
     line = by_name(bench.answer(api))["b"]
     assert line["tau_learned_from"] == 10
     one_build = (2 * 0.025**2 + 10 * log(1.1) ** 2 / 2) / 12
     assert line["tau"] == pytest.approx(sqrt(2 * one_build))
+
+
+def test_one_run_each_is_held_against_what_the_lab_has_repeated(bench, api):
+    """Five campaigns with repeats of 2 % noise: then single runs that are 2.5 times apart are decided."""
+    bench.measure(bench.build("a"), 400, repeats=(1,))
+    bench.measure(bench.build("b"), 1000, repeats=(1,))
+    once = bench.campaign
+    assert by_name(bench.answer(api))["b"]["curve"]["verdict"] == "not enough data"
+    for number in range(5):
+        bench.campaign = made.campaign(bench.team, f"Before {number}")
+        bench.measure(bench.build("c"), 700, noise=0.02)
+    bench.campaign = once
+    line = by_name(bench.answer(api))["b"]
+    assert line["curve"]["verdict"] == "faster" and line["curve"]["noise_assumed"]
+    assert line["curve"]["low"] < 2.5 < line["curve"]["high"]
+    assert "those of this lab" in line["curve"]["reason"]
 
 
 def test_findings_between_set_ups_know_what_the_lab_differs_by(bench, monkeypatch):
@@ -119,4 +135,4 @@ def test_tau_is_learned_of_tools_that_count_no_iops(bench, name):
             Attempt.objects.filter(pk=attempt.pk).update(fingerprint=f"equal at {depth}")
     Measurement.objects.filter(name="bandwidth").delete()
     Measurement.objects.filter(name="iops").update(name=name)
-    assert builds.luck_of_builds([bench.team.pk]) == pytest.approx([log(1.1) ** 2 / 2] * 2)
+    assert builds.lab_of_teams([bench.team.pk]).luck == pytest.approx([log(1.1) ** 2 / 2] * 2)

@@ -99,7 +99,7 @@ def test_an_effect_carries_what_this_lab_was_seen_to_differ_by(bench, api, monke
         for load in (bench.load, other):
             bench.measure(layout, top, load=load, noise=0.001)
     assert effects(bench, api)
-    monkeypatch.setattr(builds, "luck_of_builds", lambda teams: (0.2**2 / 2,) * 12)
+    monkeypatch.setattr(builds, "_read_luck", lambda teams: (0.2**2 / 2,) * 12)
     assert effects(bench, api) == []
 
 
