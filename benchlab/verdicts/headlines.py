@@ -297,7 +297,10 @@ def _statements(
     depths = tuple(d for d in row.against.points if d in values.first and d) if row.against else ()
     if row.against is None or len(depths) < 2:
         return (), ()
-    terms = Terms(request.depth, request.seconds, _knee(answer.baseline))
+    knees = [line_analysis.curve_answer(line).knee for line in lines]
+    rising = tuple(side for side, knee in enumerate(knees) if knee and knee.not_reached)
+    knee = knees[0].at if knees[0] else None
+    terms = Terms(request.depth, request.seconds, knee, rising)
     first, second = freeze_sweep(values.first), freeze_sweep(values.second)
     if answer.lower_is_better:
         return compare_at_loads(first, second, row.against.design, terms), depths
@@ -312,11 +315,6 @@ def _statements(
     if not has_latency:
         statements = tuple(s for s in statements if s.condition != Condition.LATENCY)
     return statements, depths
-
-
-def _knee(baseline: Row) -> int | None:
-    knee = line_analysis.curve_answer(baseline.group).knee
-    return knee.at if knee else None
 
 
 def _choose(statements: Sequence[Statement], request: RequestedTerms) -> Statement:
