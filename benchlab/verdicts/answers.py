@@ -91,6 +91,8 @@ class Answer:
     # attributes that its lines share, one of ALIKE
     alike: tuple[str, ...] = ()
     pending: tuple[int, int] | None = None
+    # `scope` without the host
+    conditions: str = ""
 
     @property
     def lower_is_better(self) -> bool:
@@ -361,6 +363,7 @@ def _build_answer(
         next(row for row in rows if row.against is None),
         rows,
         tuple((key, choices[key]) for key in dict.fromkeys(keys)) if len(choices) > 1 else (),
+        conditions=_scope_text(lines, card, with_host=False),
     )
 
 
@@ -399,10 +402,10 @@ def _compare_metric(answer: Answer, row: Row, metric: str) -> Comparison | None:
     return comparison if comparison.curve else None
 
 
-def _scope_text(lines: Sequence[Group], card: Sequence[Group]) -> str:
+def _scope_text(lines: Sequence[Group], card: Sequence[Group], *, with_host: bool = True) -> str:
     """Describe what the lines of this answer have in common and others of the card do not."""
     rest = "rest" if len({line.rest for line in lines}) == 1 else "load"
-    parts = ("stage_name", "host_name", rest)
+    parts = ("stage_name", *["host_name"] * with_host, rest)
     differing = [part for part in parts if len({getattr(line, part) for line in card}) > 1]
     return " · ".join(filter(None, (str(getattr(lines[0], part)) for part in differing)))
 
