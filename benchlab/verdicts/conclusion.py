@@ -181,7 +181,7 @@ def _grid(answers: Iterable[Answer], columns: Sequence[Sequence[Answer]]) -> tup
     first: dict[str, Row] = {}
     for row in (row for answer in answers for row in answer.rows):
         first.setdefault(row.key, row)
-    wins = Counter(row.key for answer in answers if (row := _winner(answer)))
+    wins = Counter(winner.key for answer in answers if (winner := _winner(answer)))
     return tuple(
         GridRow(
             first[key].label,
