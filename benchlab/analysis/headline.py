@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three ratios of two sweeps: at saturation, at equal load and at equal latency (docs/analysis.md, section 1).
+"""Three ratios of two sweeps: at saturation, at equal load and at equal latency (docs/analysis.md, 1).
 
 Saturation and equal latency depend on the whole curve, so their intervals come from a parametric bootstrap: many curves
 are drawn around the measured means with the noise of their cells, and each statement is computed from every curve.
@@ -29,7 +29,7 @@ PLATEAU = log(1.05)
 # Share of the draws that may miss a latency before the statement is refused.
 MISSES = 0.05
 # Share of the draws that must still rise at the deepest point before a plateau is refused. At half of them, noise of
-# 5 % and three repeats hide one real plateau in four.
+# 5 % and three repeats hide one real plateau in five.
 RISES = 0.8
 # In simulation, intervals of three repeats cover 90 to 93 % without this factor on their logarithms.
 FEW, WIDENED = 3, 1.1
@@ -37,7 +37,7 @@ CONFIDENCE = 0.95
 
 
 class Condition(StrEnum):
-    """What is equal when two set-ups are compared by one number."""
+    """Condition under which two set-ups are compared by one number."""
 
     SATURATION = "saturation"
     LOAD = "load"
@@ -101,12 +101,13 @@ class Terms:
     """Terms of a comparison that a reader may choose.
 
     `depth`: None for the deepest one of both. `seconds`: the latency; None for that of the first set-up at its knee,
-    `knee`, or at the start of its plateau if that is None.
+    `knee`, or at the start of its plateau if that is None. `rising`: set-ups whose knee lies deeper than was measured.
     """
 
     depth: int | None = None
     seconds: float | None = None
     knee: int | None = None
+    rising: tuple[int, ...] = ()
 
 
 # It takes a few ms, and pages ask for the same comparisons again and again.
@@ -135,7 +136,7 @@ def compare_under(
         shared = _correlation(logs[:, :2], logs[:, 2:])
     seconds = terms.seconds or _default_latency(cells, of_latency, terms.knee)
     return (
-        at_saturation(cells, luck),
+        at_saturation(cells, luck, terms.rising),
         _at_requested_load(cells, points, terms.depth),
         at_latency(cells, seconds, luck, of_latency, shared),
     )
@@ -202,12 +203,16 @@ def _default_latency(cells: Cells, latencies: Cells | None, knee: int | None) ->
     return exp(float(means[0, min(depths.index(depth), len(depths) - 2)]))
 
 
-def at_saturation(cells: Cells, luck: Luck) -> Statement:
-    """Return the ratio of the plateaus, if both set-ups reach theirs."""
+def at_saturation(cells: Cells, luck: Luck, known_rising: Sequence[int] = ()) -> Statement:
+    """Return the ratio of the plateaus, if both set-ups reach theirs.
+
+    `known_rising`: set-ups that do not, by their knee.
+    """
     condition = Condition.SATURATION
     plateaus = _plateau(cells.means)
     rising = _is_rising(_draw(cells) if cells.has_noise else cells.means[None])
-    culprits = tuple(int(index) for index in np.flatnonzero(rising.mean(axis=0) >= RISES))
+    seen = (int(index) for index in np.flatnonzero(rising.mean(axis=0) >= RISES))
+    culprits = tuple(sorted({*seen, *known_rising}))
     if culprits:
         return Statement(condition, 0, None, None, None, None, Missing.STILL_RISING, culprits)
     drawn = _plateau(_draw(cells)) if cells.has_noise else None

@@ -91,6 +91,11 @@ class Knee:
         return self.misfit > IRREGULAR
 
     @property
+    def not_reached(self) -> bool:
+        """True if it lies deeper than was measured."""
+        return self.at is None and not self.flat and self.low is None and self.beyond
+
+    @property
     def uncertain(self) -> bool:
         """True if only the range `low` to `high` is known."""
         return self.at is None and not self.flat and self.low is not None

@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.models import BooleanField, ExpressionWrapper, F, Q
 
 from agents.drivers import registry
-from benchlab.analysis.steady import Course, State
+from benchlab.analysis.steady import DRIFTING, Course, State
 from benchlab.campaigns import matrix
 from benchlab.campaigns.matrix import SCHEDULER
 from benchlab.campaigns.models import Campaign, Run
@@ -157,6 +157,11 @@ class Group:
         for sample in self.samples:
             by_depth[sample.outstanding].append(sample)
         return any(map(are_unlike, by_depth.values()))
+
+    @property
+    def has_drifting(self) -> bool:
+        """True when the rate of one of its runs stepped, fell or rose."""
+        return any(sample.course.state in DRIFTING for sample in self.samples)
 
     def values(self, name: str) -> list[float]:
         """Values that its runs measured of a metric."""

@@ -34,8 +34,8 @@ from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.runs.strips import parse_float_array
 from benchlab.topologies import moments
 
-# what tells how busy a CPU was
-BUSY = ("cpu.idle", "cpu.iowait")
+# what tells how busy a CPU or a disk was
+BUSY = ("cpu.idle", "cpu.iowait", "util")
 # of series that PostgreSQL sends at a time
 ROWS = 50
 # attempts whose series are in memory at a time: an hour's of 16 disks takes 40 MB
@@ -45,7 +45,8 @@ AT_ONCE = 10
 def read_runs(attempts: Sequence[int], *, of_disks: bool = True) -> Iterator[Run]:
     """Yield the runs of these attempts in their order, without those that do not exist.
 
-    Without `of_disks` only the tracks of the whole host are read, since all runs of a workload are in memory together.
+    Without `of_disks` only the tracks of the whole host and those that tell how busy it was are read, since all runs of
+    a workload are in memory together.
     """
     shared = _SharedRows()
     for begin in range(0, len(attempts), AT_ONCE):
@@ -176,7 +177,7 @@ def _evidence_run(
         notes=printed.notes,
         labelled=tuple(printed.labelled),
         windows=windows,
-        tracks=tuple(_tracks(row, series, windows)),
+        tracks=tuple(_tracks(row, series, windows, built.layers)),
         layers=built.layers,
         devices=_rated_devices(built, host, shared.rated, run.host_id),
         memory=host.memory,
@@ -244,7 +245,7 @@ _Series = tuple[str, Track]
 
 
 def _stored_series(attempts: Collection[int], of_disks: bool) -> Mapping[int, list[_Series]]:
-    # Of each CPU, too: one may be full.
+    # Of each CPU and disk, too: one may be full.
     some = SQL("" if of_disks else " AND (device = '' OR metric = ANY({}))")
     statement = SQL(
         "SELECT attempt_id, sampler, device, metric, unit, array_send(times), array_send(values) FROM runs_series"
@@ -264,12 +265,19 @@ def _stored_series(attempts: Collection[int], of_disks: bool) -> Mapping[int, li
     return series
 
 
-def _tracks(row: Attempt, series: Iterable[_Series], windows: Sequence[Window]) -> Iterator[Track]:
-    """A tool's own series stand for the whole host, as far as they are on the samples' clock."""
+def _tracks(
+    row: Attempt, series: Iterable[_Series], windows: Sequence[Window], layers: Iterable[Layer]
+) -> Iterator[Track]:
+    """A tool's own series stand for the whole host, as far as they are on the samples' clock.
+
+    The busy time of other devices than the layout's disks is left out.
+    """
+    disks = {name for layer in layers for names in layer.uses.values() for name in names}
     placed = sum(window.measured for window in windows) == 1 or READERS in row.meta
     samplers = registry.all_samplers()
     for sampler, track in series:
-        if track.device or sampler in samplers or placed:
+        other = track.metric == "util" and track.device not in disks
+        if not other and (track.device or sampler in samplers or placed):
             yield track
 
 

@@ -41,6 +41,7 @@ from benchlab.verdicts.answers import (
     compare_tests,
     lines_of,
 )
+from benchlab.verdicts.conclusion import CampaignConclusion, conclude_campaign
 from benchlab.verdicts.dismissals import DismissalNote
 from benchlab.verdicts.headlines import Headline
 from benchlab.verdicts.matrix import factors_of
@@ -270,7 +271,16 @@ class EffectSerializer(ObjectSerializer):
     runs = NumberListField(help_text="All that have these levels")
 
 
+class ConclusionSerializer(ObjectSerializer):
+    says = serializers.CharField(help_text="One sentence over all answers")
+    decided = serializers.BooleanField(help_text="A line wins in an answer at least")
+    provisional = serializers.BooleanField(help_text="A campaign is not over: it may still change")
+
+
 class VerdictsSerializer(ObjectSerializer):
+    conclusion = ConclusionSerializer(
+        allow_null=True, help_text="Over the answers not dismissed; null: there are fewer than two"
+    )
     results = AnswerSerializer(many=True)
     curves = CurveSerializer(many=True, help_text="Each swept line by itself, compared or not")
     effects = EffectSerializer(
@@ -388,8 +398,15 @@ class Verdicts(SingleAnswerViewSet[Any]):
             _answer_json(answer, note, some)
             for answer, note, some in zip(answers, noted, of_answers, strict=True)
         ]
+        counted = [answer for answer, note in zip(answers, noted, strict=True) if not note.holds]
         return Response(
-            {"results": results, "curves": curves, "effects": effects, "effects_without": without}
+            {
+                "conclusion": _conclusion_json(conclude_campaign(counted)),
+                "results": results,
+                "curves": curves,
+                "effects": effects,
+                "effects_without": without,
+            }
         )
 
     @extend_schema(parameters=[NOTED_CAMPAIGNS, *FILTER_PARAMETERS])
@@ -489,6 +506,16 @@ def _answer_json(answer: Answer, noted: DismissalNote, of_rows: Sequence[Headlin
             }
             for row in answer.rows
         ],
+    }
+
+
+def _conclusion_json(conclusion: CampaignConclusion | None) -> JsonObject | None:
+    if conclusion is None:
+        return None
+    return {
+        "says": conclusion.sentence,
+        "decided": conclusion.decided,
+        "provisional": bool(conclusion.pending_text),
     }
 
 

@@ -16,6 +16,7 @@ from django.core.exceptions import BadRequest
 from benchlab.analysis.curves import curve
 from benchlab.analysis.designs import Design
 from benchlab.analysis.rankings import (
+    Decision,
     Decisions,
     Ranked,
     compare_with,
@@ -31,10 +32,13 @@ from benchlab.charts.palette import Style
 from benchlab.charts.queries import Group, Identity, Person, line_labels, line_styles, read_groups
 from benchlab.runs import progress
 from benchlab.verdicts import baselines, builds
+from benchlab.verdicts.steadiness import UNDECIDED, comparable_values, compare_lines, decision_of
 
 # unit -> whether lower is better
 LOWER_IS_BETTER = {"op/s": False, "B/s": False, "s": True}
 TAILS = ("lat.p99", "clat.p99")
+# With more lines those that are not steady are compared with the baseline only: a pair takes some ms.
+MOST_UNSTEADY = 20
 # Attributes that the lines of one answer share; the first choice with two lines in one answer counts.
 ALIKE = (
     ("campaign", "host", "stage", "rest"),
@@ -87,6 +91,8 @@ class Answer:
     # attributes that its lines share, one of ALIKE
     alike: tuple[str, ...] = ()
     pending: tuple[int, int] | None = None
+    # `scope` without the host
+    conditions: str = ""
 
     @property
     def lower_is_better(self) -> bool:
@@ -282,7 +288,38 @@ def _match_lines(
     sweeps = [sweep_of(line, metric) for line in lines]
     decisions = decide_all(sweeps, at, designs, lower_is_better=lower)
     against = compare_with(at, sweeps, designs, lower_is_better=lower)
-    return _Matched(lines, metric, at, keys, designs, decisions, against)
+    matched = _Matched(lines, metric, at, keys, designs, decisions, against)
+    return _without_unlike(matched, lower_is_better=lower)
+
+
+def _without_unlike(matched: _Matched, *, lower_is_better: bool) -> _Matched:
+    """Compare lines that were not steady anew, by what may be compared of them."""
+    lines, designs = matched.lines, matched.designs
+    drifting = {index for index, line in enumerate(lines) if line.has_drifting}
+    names = line_labels(lines)
+
+    def compare(a: int, b: int) -> Comparison:
+        design = designs[a, b] if a < b else designs[b, a].reversed()
+        return compare_lines(
+            (lines[a], lines[b]),
+            (names[a], names[b]),
+            matched.metric,
+            design,
+            lower_is_better=lower_is_better,
+        )
+
+    def decide(pair: tuple[int, int]) -> Decision:
+        if len(lines) > MOST_UNSTEADY and matched.at not in pair:
+            return UNDECIDED
+        return decision_of(compare(*pair))
+
+    unlike = [pair for pair in matched.decisions if drifting & {*pair}]
+    others = [name for name in matched.against if drifting & {matched.at, name}]
+    return replace(
+        matched,
+        decisions={**matched.decisions, **{pair: decide(pair) for pair in unlike}},
+        against={**matched.against, **{name: compare(matched.at, name) for name in others}},
+    )
 
 
 def _build_answer(
@@ -317,6 +354,7 @@ def _build_answer(
         next(row for row in rows if row.against is None),
         rows,
         tuple((key, choices[key]) for key in dict.fromkeys(keys)) if len(choices) > 1 else (),
+        conditions=_scope_text(lines, card, with_host=False),
     )
 
 
@@ -355,10 +393,10 @@ def _compare_metric(answer: Answer, row: Row, metric: str) -> Comparison | None:
     return comparison if comparison.curve else None
 
 
-def _scope_text(lines: Sequence[Group], card: Sequence[Group]) -> str:
+def _scope_text(lines: Sequence[Group], card: Sequence[Group], *, with_host: bool = True) -> str:
     """Describe what the lines of this answer have in common and others of the card do not."""
     rest = "rest" if len({line.rest for line in lines}) == 1 else "load"
-    parts = ("stage_name", "host_name", rest)
+    parts = ("stage_name", *["host_name"] * with_host, rest)
     differing = [part for part in parts if len({getattr(line, part) for line in card}) > 1]
     return " · ".join(filter(None, (str(getattr(lines[0], part)) for part in differing)))
 
@@ -373,6 +411,5 @@ def _tail_comparison(
         return None
     design = designs[min(at, rank.name), max(at, rank.name)]
     design = design if at < rank.name else design.reversed()
-    return compare_sweeps(
-        sweep_of(first, name), sweep_of(second, name), design, lower_is_better=True
-    )
+    values = comparable_values((first, second), ("", ""), name)
+    return compare_sweeps(values.first, values.second, design, lower_is_better=True)

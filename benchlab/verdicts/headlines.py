@@ -28,8 +28,9 @@ from benchlab.analysis.headline import (
 from benchlab.analysis.verdicts import freeze_sweep
 from benchlab.charts import line_analysis, request_params
 from benchlab.topologies.models import Topology, required_disks
-from benchlab.verdicts.answers import TAILS, Answer, Row, sweep_of
+from benchlab.verdicts.answers import TAILS, Answer, Row
 from benchlab.verdicts.sentences import metric_noun
+from benchlab.verdicts.steadiness import comparable_values
 from benchlab.web.units import si
 
 STATISTICS = ("mean", "p99")
@@ -292,28 +293,28 @@ def _statements(
 ) -> tuple[tuple[Statement, ...], tuple[int, ...]]:
     """Return the statements on a set-up, and the depths that it shares with the baseline."""
     lines = answer.baseline.group, row.group
-    depths = tuple(depth for depth in row.against.points if depth) if row.against else ()
+    values = comparable_values(lines, ("", ""), answer.metric)
+    depths = tuple(d for d in row.against.points if d in values.first and d) if row.against else ()
     if row.against is None or len(depths) < 2:
         return (), ()
-    terms = Terms(request.depth, request.seconds, _knee(answer.baseline))
-    first, second = (freeze_sweep(sweep_of(line, answer.metric)) for line in lines)
+    knees = [line_analysis.curve_answer(line).knee for line in lines]
+    rising = tuple(side for side, knee in enumerate(knees) if knee and knee.not_reached)
+    knee = knees[0].at if knees[0] else None
+    terms = Terms(request.depth, request.seconds, knee, rising)
+    first, second = freeze_sweep(values.first), freeze_sweep(values.second)
     if answer.lower_is_better:
         return compare_at_loads(first, second, row.against.design, terms), depths
     tail = next((name for name in TAILS if all(name in line.units for line in lines)), "")
     latencies = None
     if request.statistic != STATISTICS[0] and tail:
-        latencies = freeze_sweep(sweep_of(lines[0], tail)), freeze_sweep(sweep_of(lines[1], tail))
+        tails = comparable_values(lines, ("", ""), tail)
+        latencies = freeze_sweep(tails.first), freeze_sweep(tails.second)
     statements = compare_under((first, second), latencies, row.against.design, terms)
     # Little's law holds for operations only, and a p99 must have been measured.
     has_latency = answer.metric == "iops" and (request.statistic == STATISTICS[0] or latencies)
     if not has_latency:
         statements = tuple(s for s in statements if s.condition != Condition.LATENCY)
     return statements, depths
-
-
-def _knee(baseline: Row) -> int | None:
-    knee = line_analysis.curve_answer(baseline.group).knee
-    return knee.at if knee else None
 
 
 def _choose(statements: Sequence[Statement], request: RequestedTerms) -> Statement:

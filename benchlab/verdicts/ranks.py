@@ -128,7 +128,8 @@ class RankTable:
     """Ranks with the heads of their table.
 
     `latency`, `tail`: heads, empty unless all lines have the same kind. `lead`: None without a comparison. `partly`:
-    whether a line has depths that another lacks; its verdict and its best leave these out.
+    whether a line has depths that another lacks; its verdict and its best leave these out. `tied`: names of those that
+    cannot be told from the best, empty where one set-up is the best.
     """
 
     metric_word: str
@@ -139,6 +140,7 @@ class RankTable:
     scale: Scale
     ranks: tuple[Rank, ...]
     lead: Lead | None
+    tied: tuple[str, ...] = ()
 
 
 def rank_table(answer: Answer, headlines: Sequence[Headline] = ()) -> RankTable:
@@ -155,6 +157,7 @@ def rank_table(answer: Answer, headlines: Sequence[Headline] = ()) -> RankTable:
     tail = "" if of_latency else _common_metric(rows, TAILS)
     of_each = [medians_of(row.group, answer.metric).keys() for row in rows]
     shared = frozenset.intersection(*map(frozenset, of_each))
+    best = tuple(row.label for row in rows if row.place == 1)
     ranks = tuple(_rank_row(answer, row, scale, kind, tail, shared) for row in rows)
     return RankTable(
         metric_word=answer.metric_word,
@@ -165,6 +168,7 @@ def rank_table(answer: Answer, headlines: Sequence[Headline] = ()) -> RankTable:
         scale=scale,
         ranks=ranks,
         lead=_lead(answer, headlines),
+        tied=best if len(best) > 1 else (),
     )
 
 

@@ -15,6 +15,7 @@ from benchlab.analysis.verdicts import Comparison, Conclusion, Verdict
 from benchlab.charts import metric_naming
 from benchlab.charts.queries import Group
 from benchlab.verdicts.answers import Answer, Row, sweep_of
+from benchlab.verdicts.steadiness import NOT_COMPARABLE
 from benchlab.web.units import si
 
 LOWER = "lower"
@@ -95,11 +96,12 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
         )
         on = f" on {_metric_label(answer)}" if _metric_label(answer) else ""
         clause = spread or _comparison_clause(answer, row, verdict, "did")
-        head = f"Not enough data{on}: {_depth_phrase(depth)}{clause}"
+        why, reason = f"Not enough data{on}:", verdict.reason
+        if reason.startswith(NOT_COMPARABLE):
+            why, reason = f"{_capital(reason)};", ""
+        head = f"{why} {_depth_phrase(depth)}{clause}"
         rest = _over_all(verdict) if spread else _uncertainty(verdict)
-        return Sentence(
-            verdict.conclusion, head, numbers, rest, _exceptions(against), verdict.reason
-        )
+        return Sentence(verdict.conclusion, head, numbers, rest, _exceptions(against), reason)
     if verdict.conclusion in (Conclusion.NONE, Conclusion.SMALL):
         small = verdict.conclusion == Conclusion.SMALL
         but = _exceptions(against)
@@ -165,7 +167,7 @@ def _exceptions(against: Comparison) -> str:
 
 def _capital(text: str) -> str:
     """Capitalize a sentence that begins with "At" or "Over"; a name stays as it is."""
-    begins = text.startswith(("at ", "over all depths "))
+    begins = text.startswith(("at ", "over all depths ", NOT_COMPARABLE))
     return text[0].upper() + text[1:] if begins else text
 
 

@@ -12,7 +12,22 @@ from benchlab.charts import cards, device_work, line_analysis, metric_naming
 from benchlab.charts.line_analysis import CurveAnswer, group_by_work
 from benchlab.charts.queries import Group, line_labels
 from benchlab.verdicts.answers import LOWER_IS_BETTER, medians_of
-from benchlab.web.units import si
+from benchlab.web.units import short_si, si
+
+
+@dataclass(frozen=True, slots=True)
+class BestPoint:
+    """Best median of a line. `depth`: None without a sweep. `latency`: mean there, "" if it was not measured.
+
+    `amount`: the median in base units, negative if lower is better, so that the greatest is the best.
+    """
+
+    label: str
+    value: str
+    amount: float
+    depth: int | None
+    latency: str
+    latency_word: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +43,26 @@ class LineSummary:
     def text(self) -> str:
         if self.group.swept:
             return f"Knee of {self.label}: {line_analysis.curve_answer_text(self.group)}"
-        metrics = metric_naming.order_choices(self.group.units, self.group.tool, False)
-        units = self.group.units
-        name = next(
+        name = self._metric
+        return f"{self.label}: {best_text(self.group, name)}" if name else ""
+
+    @property
+    def best(self) -> BestPoint | None:
+        return best_point(self.group, self._metric, self.label) if self._metric else None
+
+    @property
+    def _metric(self) -> str:
+        """First metric of the tool by which a line can be judged; "" without one."""
+        units, swept = self.group.units, self.group.swept
+        metrics = metric_naming.order_choices(units, self.group.tool, swept)
+        return next(
             (
-                n
-                for n in metrics
-                if n in units and units[n] in LOWER_IS_BETTER and medians_of(self.group, n)
+                name
+                for name in metrics
+                if name in units and units[name] in LOWER_IS_BETTER and medians_of(self.group, name)
             ),
             "",
         )
-        return f"{self.label}: {best_text(self.group, name)}" if name else ""
 
     @property
     def full_text(self) -> str:
@@ -56,6 +80,15 @@ class SummaryCard:
     key: str
     title: str
     lines: tuple[LineSummary, ...]
+
+    @property
+    def best(self) -> BestPoint | None:
+        points = [line.best for line in self.lines]
+        return max(filter(None, points), key=lambda point: point.amount, default=None)
+
+    @property
+    def is_over(self) -> bool:
+        return all(line.group.over for line in self.lines)
 
 
 def summarize_workloads(groups: Sequence[Group]) -> list[SummaryCard]:
@@ -94,11 +127,25 @@ def summarize_curves(groups: Sequence[Group]) -> list[LineSummary]:
 
 def best_text(line: Group, name: str) -> str:
     """Describe the best median of a metric, and the depth at which it was reached."""
+    point = best_point(line, name)
+    return f"{point.value} at best, at {point.depth} outstanding" if point.depth else point.value
+
+
+def best_point(line: Group, name: str, label: str = "") -> BestPoint:
+    """Best median of a metric that the line has, with the mean latency at that depth."""
     medians, unit = medians_of(line, name), line.units[name]
-    sign = 1 if LOWER_IS_BETTER.get(unit) else -1
-    depth = min(medians, key=lambda depth: sign * medians[depth])
-    at = f" at best, at {depth} outstanding" if len(medians) > 1 else ""
-    return f"{si(medians[depth], shown_unit(name, unit))}{at}"
+    sign = -1 if LOWER_IS_BETTER.get(unit) else 1
+    depth = max(medians, key=lambda depth: sign * medians[depth])
+    kinds = [kind for kind in metric_naming.LATENCY_KINDS if f"{kind}.mean" in line.units]
+    latency = medians_of(line, f"{kinds[0]}.mean").get(depth) if kinds and unit != "s" else None
+    return BestPoint(
+        label,
+        si(medians[depth], shown_unit(name, unit)),
+        sign * medians[depth],
+        depth if len(medians) > 1 else None,
+        "" if latency is None else short_si(latency, "s"),
+        metric_naming.LATENCY_KINDS[kinds[0]].lower() if kinds else "",
+    )
 
 
 def why_not_compared(groups: Sequence[Group]) -> str:

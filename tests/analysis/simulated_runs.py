@@ -109,6 +109,7 @@ class Truth:
     beside: float = 0.0  # of what was asked, by somebody else
     wander: float = 0.0  # largest over smallest of the rate without its noise, ln
     filled: float = 1.0  # of the volume, before
+    submits: float = 0.1  # of its time, in submissions
     rated: float = 2.0  # times the IOPS of a disk
     link: float = 3.0
     access: dict = field(default_factory=dict)
@@ -260,6 +261,8 @@ def _figures(truth):
         way = "read" if truth.reads else "write"
         found |= {f"{way}.bandwidth": mean, f"{way}.iops": iops}
         found["lat.mean"] = truth.flight * truth.outstanding / iops
+    if truth.tool == "fio":
+        found |= {"slat.mean": truth.submits / iops, "cpu.user": 0.1, "cpu.system": 0.2}
     return found
 
 

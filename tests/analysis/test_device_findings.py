@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchlab.analysis import finding
-from benchlab.analysis.evidence import Access, Layer, Run, Track, Window
+from benchlab.analysis.evidence import Access, Layer, Line, Run, Track, Window
 from benchlab.testing import profiles
 from tests.analysis.simulated_stripes import stripe
 
@@ -222,6 +222,20 @@ def test_queues_make_no_member_slow():
         found += bool(finding.run_findings()["slow_member"].applies(made_up))
     print(f"seed {SEED}: slow_member in {found} of {runs} stripes of nearly alike members")
     assert found <= runs / 100
+
+
+@pytest.mark.one_in(2)
+def test_what_holds_a_sweep_back_is_bounded():
+    """The slowest disk of a stripe is named, and no depth does more than it allows."""
+    dice = np.random.default_rng(SEED)
+    services = [8e-3, 14e-3, 8e-3]
+    runs = tuple(stripe(dice, services, depth, 40) for depth in (1, 4, 16, 64))
+    [one] = finding.line_findings()["holds_back"].applies([Line("a", "w", runs, (1,) * 4)])
+    print(f"seed {SEED}: {one.sentence}")
+    assert "by sdc: an I/O needs 4." in one.sentence
+    # A third of the I/Os needs 14 ms of it.
+    assert one.numbers["most"].value == pytest.approx(3 / 14e-3, rel=0.05)
+    assert one.numbers["next"].value == pytest.approx(3 / 8e-3, rel=0.1)
 
 
 @pytest.mark.parametrize("depth", [1, 4, 16])

@@ -150,6 +150,7 @@ DUE: dict[str, tuple[str, Callable[[Truth], None], float, dict]] = {
     "a quota used up in a tenth of its periods": ("cpu_slowed", sets(quota=0.1), 1, {"seconds": 60}),
     "a step of 2 s": ("clock_jumped", sets(step=2.0), 1, {}),
     "two thirds from a cache": ("cached_read", sets(extra=1 / 3, reads=True), 1, {"stack": "striped"}),
+    "submission takes all of its time": ("submit_bound", sets(submits=0.97), 0.8, {}),
     "a fifth from a cache": ("cached_read", counted(extra=0.8, reads=True), 0.8, {"stack": "striped", "seconds": 60}),
     "a fifth came later": ("buffered", sets(lag=0.8), 0.8, {"tool": "dd", "stack": "striped"}),
     "no write reached a disk": ("writes_missing", sets(extra=0.0), 1, {"stack": "striped"}),

@@ -104,6 +104,8 @@ def test_a_curve_that_still_rises_has_no_plateau():
     rising = sweep([1000 * depth for depth in DEPTHS])
     found = compare(disks(1), rising)[Condition.SATURATION]
     assert (found.ratio, found.missing, found.culprits) == (None, Missing.STILL_RISING, (1,))
+    by_knee = compare(disks(1), disks(2), Terms(rising=(0,)))[Condition.SATURATION]
+    assert (by_knee.ratio, by_knee.culprits) == (None, (0,))
 
 
 def test_a_measured_latency_may_be_asked_instead():

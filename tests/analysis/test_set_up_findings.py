@@ -14,7 +14,7 @@ import pytest
 
 from benchlab.analysis import finding
 from benchlab.analysis.designs import Order
-from benchlab.analysis.evidence import Access, Device, Layer, Line, Run
+from benchlab.analysis.evidence import Access, Device, Layer, Line, Run, Track
 from benchlab.testing.profiles import CI, FULL, QUICK, profile
 from tests.analysis import simulated_hosts
 from tests.analysis.simulated import pairs
@@ -51,12 +51,20 @@ def line(name, logs, order, layers, rebuilt=(), **more):
             Access(outstanding=depths[depth]),
             figures={"iops": 1000 * np.exp(logs[depth, repeat])},
             layers=layers,
+            tracks=busy(layers, 0.85 * np.exp(logs[depth, repeat])),
             **more,
         )
         for depth, repeat in cells
     )
     repeats = tuple(repeat + 1 for _, repeat in cells)
     return Line(name, "w", runs, repeats, topology=1, order=order, rebuilt=rebuilt)
+
+
+def busy(layers, share):
+    """Busy times of the disks: in proportion to the rate, as those of disks that serve one request at a time."""
+    names = dict.fromkeys(n for layer in layers for use in layer.uses.values() for n in use)
+    times = tuple(float(second) for second in range(1, 7))
+    return tuple(Track(name, "util", "1", times, (min(share, 1.0),) * 6) for name in names)
 
 
 def simulated(truth=1.0):
@@ -275,6 +283,7 @@ SPEAKS = {
     "grown_slower": (level(1, 1 / 3), POOL, POOL, "after-1", {}),
     "disks_do_not_scale": (level(1, 1), TWO, FOUR, "", {}),
     "rating_reached_at_depth": (level(1, 1.2), DISK, DISK, "", {}),
+    "holds_back": (level(1, 1.12), DISK, DISK, "", {"spins": True}),
     "conditions_differ": (level(1, 1), DISK, CACHED, "", {"kernel": "6.9"}),
 }
 

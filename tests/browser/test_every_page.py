@@ -54,6 +54,7 @@ FILE = re.compile(r"\.(json|csv|icf|html|zip)$")  # of a route: what is got ther
 NOT_WALKED = {
     "healthz": "one word for a machine",
     "readyz": "some words for a machine",
+    "metrics": "numbers for a machine",
     "schema": "the API's, for a machine",
     "api-root": "the API's, for a machine",
     "api-nowhere": "the API's, for a machine",

@@ -12,9 +12,10 @@ from rest_framework.test import APIClient
 from agents.plans import applied_part
 from benchlab.audit.models import Entry
 from benchlab.campaigns.models import Run
+from benchlab.findings import storing
 from benchlab.findings.models import Finding
 from benchlab.hosts.models import FactSnapshot
-from benchlab.runs.models import Measurement
+from benchlab.runs.models import Measurement, Series
 from benchlab.team import tokens
 from benchlab.team.models import Membership
 from benchlab.team.roles import Role
@@ -168,3 +169,46 @@ def test_an_enterprise_ssd_is_not_accused_of_losing_data(lab, user):
     assert "With power-loss protection that is safe" in finding["says"]
     assert (finding["severity"], finding["label"]) == ("note", "Durability differs")
     assert listed(client, "?kind=conditions_differ") == []
+
+
+def test_a_slow_member_is_named_from_what_is_stored(lab, user):
+    """One of four disks that spin takes 8 ms where the others take 2 ms, and holds its sweep back."""
+    facts = FactSnapshot.objects.latest()
+    for device in facts.facts["devices"]:
+        device["rotational"] = True
+    facts.save()
+    times = [float(second) for second in range(1, 9)]
+    rows = [
+        (attempt, name, metric, value)
+        for attempt in lab.attempts
+        for name in ("sdb", "sdc", "sdd", "sde")
+        for metric, value in (
+            ("read.await", 8e-3 if name == "sdc" else 2e-3),
+            ("read.iops", 120.0),
+            ("read.bandwidth", 120.0 * 4096),
+            ("util", 0.96 if name == "sdc" else 0.24),
+        )
+    ]
+    Series.objects.filter(attempt__in=lab.attempts).delete()
+    Series.objects.bulk_create(
+        Series(
+            attempt=attempt,
+            sampler="diskstats",
+            device=name,
+            metric=metric,
+            unit="1",
+            times=times,
+            values=[value] * 8,
+        )
+        for attempt, name, metric, value in rows
+    )
+    storing.find_for_attempts([lab.attempt.pk])
+    client = client_of(user)
+    [finding] = listed(client, "?kind=slow_member")
+    assert finding["says"].startswith(
+        "sdc takes 8.00 ms a request where the other 3 take 2.00 ms or less, with no more requests"
+        " (busy 96 % against 24 %)"
+    )
+    assert finding["runs"] == [lab.run.pk]
+    [line, *_] = set_ups._evidence_lines(set_ups._campaign_groups(lab.campaign), ())
+    assert {track.metric for track in line.runs[0].tracks} == {"util"}

@@ -261,14 +261,14 @@ def test_a_verdict_is_provisional_until_the_campaign_is_over(half_done, bench, a
     for address in (*pages, f"/compare/?campaign={bench.campaign.pk}"):
         page = web.get(address)
         told = page.content.decode()
-        assert "Provisional 18 of 20 runs: b against a" in texts(page), address
+        assert "Provisional 18 of 20 runs, 3 repeats" in texts(page), address
         assert "Conclusive" not in told and "Fasterso far" in texts(page), address
         answers = told[told.index('id="answers"') :].partition("</section>\n")[0]
         assert not re.search(r"is-good|is-bad|badge-done", answers), address
     Layout.objects.update(phase=LayoutPhase.DONE, outcome=Outcome.SUCCEEDED)
     [answer] = bench.answers(api)
     assert answer["provisional"] is None and not answer["so_far"]
-    assert "Conclusive b against a" in texts(web.get(pages[0]))
+    assert "Conclusive 3 repeats" in texts(web.get(pages[0]))
 
 
 def test_an_open_page_gets_the_verdict_anew_with_each_run_that_ends(half_done, bench, web):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The station that holds a run back, with amounts: one slow member of a stripe, by its waits and its service demand.
+"""The station that holds a run or a sweep back, with amounts: a slow member, submission, a disk, a core, a thread.
 
 Operational laws (Lazowska and others, Quantitative System Performance, ch. 3): a station that is busy for a share U of
 the time at X requests a second needs D = U / X seconds of each, and X <= 1 / max D. Waits bound the gain as well: of N
@@ -8,17 +8,19 @@ requests outstanding X = N / R, and a member that is mended leaves to the others
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf, isfinite, nan
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchlab.analysis.activity import Group, disk_groups
-from benchlab.analysis.evidence import Run, Track
-from benchlab.analysis.finding import Finding, Number, Severity, run_finding
-from benchlab.analysis.formats import rate, share, times_text
+from benchlab.analysis.evidence import Line, Run, Track, tool_options
+from benchlab.analysis.finding import Finding, Number, Severity, line_finding, run_finding
+from benchlab.analysis.findings.cpu import busiest
+from benchlab.analysis.formats import join_names, rate, share, times_text
 
 Array = NDArray[np.float64]
 
@@ -42,6 +44,16 @@ FEW = 2.0
 AT_DISKS = 0.8
 # A smaller bound on the gain is none worth naming.
 LEAST_GAIN = 1.05
+# Share of the jobs' time that goes into submitting, and share that may be work of the CPU.
+SUBMITTING, WORKING = 0.9, 0.5
+# busy share of a full station, as in benchlab.analysis.devices
+FULL = 0.90
+# least number of depths, and ratio of the rates along them, that show a demand
+MIN_DEPTHS, VARIED = 3, 2.0
+# Ratio of the largest to the smallest demand along a sweep: what is busy in proportion stays below it.
+CONSTANT = 1.25
+# names of stations that are no disk
+CORE, THREADS = "the busiest core", "the tool's threads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,3 +226,156 @@ def _describe(
 def _max_busy(members: Sequence[Member]) -> float:
     """Busy time of the busiest member; NaN if that of one is unknown."""
     return float(np.max([member.busy for member in members]))
+
+
+@run_finding("Submission blocks")
+def submit_bound(run: Run) -> Iterator[Finding]:
+    """Jobs spend all of their time in submitting, and not by work: an engine that is asynchronous by name only.
+
+    By Little's law, IOPS x time of a submission is the number of jobs that submit at any time.
+    """
+    iops, submission = run.figures.get("iops", nan), _mean_submission(run)
+    jobs = _jobs(run)
+    busy = run.own_thread
+    submitting = iops * submission / jobs
+    if not run.queues or run.polled or not submitting >= SUBMITTING or not busy <= WORKING:
+        return
+    yield Finding(
+        f"Each I/O takes {rate(submission, 's')} to submit, {share(min(submitting, 1.0))} of the jobs' time, of which"
+        f" only {share(busy)} is work: submission waits, so {jobs} of the {run.depth} I/Os asked are under way",
+        Severity.LIMIT,
+        {
+            "submission": Number(submission, "s", "mean submission latency", figure="slat.mean"),
+            "iops": Number(iops, "op/s", "IOPS, by the tool", figure="iops"),
+            "busy": Number(busy, "1", "CPU time of the tool's jobs", figure="cpu.user"),
+        },
+    )
+
+
+def _jobs(run: Run) -> int:
+    """Number of the tool's jobs; 1 if it is not an option of its own."""
+    jobs = str(tool_options(run.options).get("numjobs") or 1)
+    return int(jobs) if jobs.isdecimal() else 1
+
+
+def _mean_submission(run: Run) -> float:
+    """Mean s to submit an I/O, over both directions; NaN if that is unknown."""
+    if "slat.mean" in run.figures:
+        return run.figures["slat.mean"]
+    figures = run.figures
+    ways = [way for way in ("read.", "write.") if figures.get(f"{way}iops", 0.0) > 0]
+    total = sum(figures[f"{way}iops"] for way in ways)
+    busy = sum(figures[f"{way}iops"] * figures.get(f"{way}slat.mean", nan) for way in ways)
+    return busy / total if total else nan
+
+
+@dataclass(frozen=True, slots=True)
+class Station:
+    """A disk, the busiest core, or the tool's own threads, along a sweep."""
+
+    name: str
+    # busy share at each depth
+    busy: Mapping[int, float]
+    # True if it serves one request at a time, so that busy means full
+    serial: bool = False
+    # number of threads whose mean `busy` is
+    servers: int = 1
+
+    def demand(self, depth: int, rates: Mapping[int, float]) -> float:
+        """Seconds of it that an I/O needs at that depth (servers x U / X)."""
+        return self.servers * self.busy[depth] / rates[depth]
+
+    def is_demand(self, rates: Mapping[int, float]) -> bool:
+        """True if it is busy in proportion to the rate: what only spins, or serves several at once, is not."""
+        demands = [self.demand(depth, rates) for depth in rates]
+        varied = max(rates.values()) >= VARIED * min(rates.values())
+        return self.serial or (varied and max(demands) <= CONSTANT * min(demands))
+
+
+@line_finding("Held back by")
+def holds_back(lines: Sequence[Line]) -> Iterator[Finding]:
+    """The station that is full where a sweep does most, by the service demand of each of its I/Os.
+
+    X <= 1 / max D. Without evidence that a station's busy time is a demand, there is no finding.
+    """
+    for line in lines:
+        rates = _median_rates(line)
+        if len(rates) < MIN_DEPTHS:
+            continue
+        best = max(rates, key=lambda depth: rates[depth])
+        stations = [one for one in _stations(line, rates) if one.is_demand(rates)]
+        full = [one for one in stations if one.busy[best] >= FULL]
+        if full:
+            rest = [one for one in stations if one.busy[best] < FULL]
+            yield _describe_station(line, rates, best, full, rest)
+
+
+def _median_rates(line: Line) -> dict[int, float]:
+    """IOPS at each known depth, a median over the repeats."""
+    sweep = line.sweep_values("iops")
+    cells = {depth: list(cell.values()) for depth, cell in sorted(sweep.items()) if depth}
+    return {depth: median(cell) for depth, cell in cells.items() if min(cell) > 0}
+
+
+def _stations(line: Line, rates: Mapping[int, float]) -> list[Station]:
+    """Stations of which the busy time is known at every depth."""
+    loads: dict[str, dict[int, list[float]]] = {}
+    for run in line.runs:
+        if run.depth in rates and not run.held_back:
+            for name, busy in _loads(run).items():
+                loads.setdefault(name, {}).setdefault(run.depth, []).append(busy)
+    devices = line.runs[0].devices
+    return [
+        Station(
+            name,
+            {depth: median(values) for depth, values in cells.items()},
+            bool(name in devices and devices[name].rotational),
+            _jobs(line.runs[0]) if name == THREADS else 1,
+        )
+        for name, cells in loads.items()
+        if cells.keys() == rates.keys()
+    ]
+
+
+def _loads(run: Run) -> dict[str, float]:
+    """Busy share of each station of a run, without those of which it is unknown."""
+    disks = {
+        track.device: track.mean()
+        for track in run.measured_tracks("util", run.active_disks)
+        if track.known_samples >= ENOUGH
+    }
+    core = {} if run.polled else {CORE: busiest(run)[1]}
+    loads = {**disks, **core, THREADS: run.own_thread}
+    return {name: busy for name, busy in loads.items() if busy > 0}
+
+
+def _describe_station(
+    line: Line,
+    rates: Mapping[int, float],
+    best: int,
+    full: Sequence[Station],
+    rest: Sequence[Station],
+) -> Finding:
+    first = max(full, key=lambda station: station.busy[best])
+    names = join_names(tuple(station.name for station in full))
+    demand, most = first.demand(best, rates), rates[best] / first.busy[best]
+    of_it = "it" if first.name != THREADS else "them"
+    if len(full) > 1:
+        of_it = "them each"
+    sentence = (
+        f"{line.name} is held at {rate(rates[best], 'op/s')} ({best} outstanding) by {names}: an I/O needs"
+        f" {rate(demand, 's')} of {of_it}, so {rate(most, 'op/s')} are the most"
+    )
+    numbers = {
+        "demand": Number(demand, "s", f"of {first.name} for an I/O"),
+        "most": Number(most, "op/s", f"most that {first.name} allows"),
+    }
+    if rest:
+        second = max(rest, key=lambda station: station.busy[best])
+        bound = rates[best] / second.busy[best]
+        sentence += (
+            f"; without that limit {second.name} would be the next, at {rate(bound, 'op/s')}"
+        )
+        numbers["next"] = Number(bound, "op/s", f"most that {second.name} allows")
+    runs = tuple(run.run for run in line.runs if run.run and run.depth == best)
+    return Finding(sentence, Severity.LIMIT, numbers, about=line.name, runs=runs)

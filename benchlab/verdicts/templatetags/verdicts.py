@@ -29,6 +29,7 @@ from benchlab.verdicts import (
     single_line_summary,
 )
 from benchlab.verdicts.answers import Answer, ToolTest, answers_of, compare_tests, lines_of
+from benchlab.verdicts.conclusion import conclude_campaign
 from benchlab.verdicts.dismissals import DismissalNote, Presentation
 from benchlab.verdicts.headlines import Headline
 from benchlab.verdicts.ranks import RankTable
@@ -167,7 +168,14 @@ def _context_for_page(context: dict[str, Any], result: dict[str, Any]) -> dict[s
             result | {"choices": [], "depths": []},
             [replace(card, campaign=None) for card in visible],
         )
-    return result | {"answers": visible, "factors": result["factors"] if cards else []}
+    counted = [card.answer for card in visible if card.presentation is not Presentation.FOLDED]
+    return result | {
+        "answers": visible,
+        "conclusion": conclude_campaign(counted),
+        # A report is printed, and paper cannot be unfolded.
+        "unfolded": left_out is not None,
+        "factors": result["factors"] if cards else [],
+    }
 
 
 def _page_name(request: HttpRequest) -> str:
