@@ -323,7 +323,7 @@ def build_history_figure(title: str, history: History) -> Figure:
         if changes:
             data.append(_change_lines(name, changes, top, confirmed=confirmed))
     if history.drift:
-        data.append(_drift_line(history.drift, len(history.runs)))
+        data.append(_drift_line(history.drift, len(history.runs), top))
     if history.ignored_changes:
         line = {"color": device_style(2).colour, "width": 1.5, "dash": "dashdot"}
         data.append(_vertical_lines(IGNORED_CHANGE_NAME, history.ignored_changes, top * 0.94, line))
@@ -394,18 +394,19 @@ def _level_lines(history: History) -> Trace:
     return _line_trace(LEVEL_NAME, line) | levels
 
 
-def _drift_line(drift: Drift, runs: int) -> Trace:
+def _drift_line(drift: Drift, runs: int, top: float) -> Trace:
+    """The drift's line, straight in logarithms, and its name at `top`, where no run hides it."""
     colour = device_style(1).colour
-    begin, end = drift.begin + 1, runs
-    # Straight in logarithms.
-    levels = drift.before * drift.ratio ** np.linspace(0, 1, end - begin + 1)
+    begin, count = drift.begin + 1, runs - drift.begin
+    levels = drift.before * drift.ratio ** np.linspace(0, 1, count)
     return _line_trace(DRIFT_NAME, {"color": colour, "width": 2, "dash": "dash"}) | {
-        "x": list(range(begin, end + 1)),
-        "y": levels.tolist(),
+        "x": [*range(begin, runs + 1), None, (begin + runs) / 2],
+        "y": [*levels.tolist(), None, top],
         "mode": "lines+text",
-        "text": [*[""] * (end - begin), f"drifts {_signed_percent(drift.ratio)}"],
-        "textposition": "top left",
+        "text": [*[""] * (count + 1), f"drifts {_signed_percent(drift.ratio)}"],
+        "textposition": "top center",
         "textfont": {"color": colour, "size": 11},
+        "cliponaxis": False,
     }
 
 
@@ -420,8 +421,8 @@ def _change_lines(
     width, dash = (2, "solid") if confirmed else (1.5, "dot")
     text: list[str] = []
     for step in changes:
-        note = "" if step.change.confirmed else " possible"
-        text += ["", f"{_signed_percent(step.change.ratio)}{note}", ""]
+        word = "changed" if step.change.confirmed else "possible"
+        text += ["", f"{word} {_signed_percent(step.change.ratio)}", ""]
     line = {"color": colour, "width": width, "dash": dash}
     return _vertical_lines(name, (step.change.at for step in changes), top, line) | {
         "mode": "lines+text",

@@ -82,7 +82,7 @@ def test_a_young_change_is_possible(web, bench):
     drawn = web.get(answer.context["figure_url"]).json()
     (line,) = [trace for trace in drawn["data"] if trace["name"] in NAMES]
     assert (line["name"], line["line"]["dash"]) == (history.POSSIBLE_NAME, "dot")
-    assert line["text"][1] == "−20 % possible"
+    assert line["text"][1] == "possible −20 %"
 
 
 NAMES = (history.CONFIRMED_NAME, history.POSSIBLE_NAME, history.DRIFT_NAME)
@@ -120,7 +120,7 @@ def test_the_figure_draws_runs_levels_and_the_change(web, slower):
     assert traces["run"]["y"] == [*BEFORE, *AFTER]
     assert traces["run"]["customdata"][0] == [f"/runs/{slower[0].run_id}/"]
     assert traces[history.CONFIRMED_NAME]["x"][:2] == [12.5, 12.5]
-    assert traces[history.CONFIRMED_NAME]["text"][1] == "−20 %"
+    assert traces[history.CONFIRMED_NAME]["text"][1] == "changed −20 %"
     assert traces[history.LEVEL_NAME]["y"] == [100.0, 100.0, None, 80.0, 80.0, None]
     assert history.POSSIBLE_NAME not in traces and history.IGNORED_CHANGE_NAME not in traces
 
