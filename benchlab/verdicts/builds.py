@@ -38,7 +38,7 @@ MIN_EFFECTIVE_BUILDS = 1.75
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """What other runs of a lab have shown.
+    """Experience of a lab, from its other runs.
 
     `luck`: variance (of ln) of the luck of a build, from each pair of rebuilt equals; of IOPS, else of fsyncs, else of
     throughput. `noise`: of single runs, by tool.
@@ -133,14 +133,14 @@ def _count_turns(first: Collection[tuple[int, int]], second: Collection[tuple[in
 
 
 def lab_of(lines: Iterable[Group]) -> Lab:
-    """What the labs of these lines have shown. One query, and two whose results are cached for a while."""
+    """Experience of the labs of these lines. One query, and two whose results are cached for a while."""
     ours = {line.campaign for line in lines if line.measured_here}
     teams = Campaign.objects.filter(pk__in=ours).order_by().values_list("team", flat=True)
     return lab_of_teams(set(teams)) if ours else Lab()
 
 
 def lab_of_teams(teams: Collection[int]) -> Lab:
-    """What the runs of these teams have shown, cached for a while if there is a Redis."""
+    """Experience of these teams' runs, cached for a while if there is a Redis."""
     key = f"lab-{'-'.join(map(str, sorted(teams)))}"
     try:
         known: Lab | None = cache.get(key)

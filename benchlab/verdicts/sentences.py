@@ -18,7 +18,6 @@ from benchlab.verdicts.answers import Answer, Row, sweep_of
 from benchlab.verdicts.steadiness import NOT_COMPARABLE
 from benchlab.web.units import si
 
-LOWER = "lower"
 # Below this ratio a difference would be printed as 0.0 %.
 HARDLY = 1.0005
 
@@ -100,7 +99,11 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
         if reason.startswith(NOT_COMPARABLE):
             why, reason = f"{_capital(reason)};", ""
         head = f"{why} {_depth_phrase(depth)}{clause}"
-        rest = _over_all(verdict) if spread else _uncertainty(verdict)
+        rest = (
+            _over_all(verdict)
+            if spread
+            else _uncertainty(verdict, lower_is_better=answer.lower_is_better)
+        )
         return Sentence(verdict.conclusion, head, numbers, rest, _exceptions(against), reason)
     if verdict.conclusion in (Conclusion.NONE, Conclusion.SMALL):
         small = verdict.conclusion == Conclusion.SMALL
@@ -114,7 +117,7 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
             verdict.conclusion,
             _capital(head),
             numbers,
-            f"{ratio}; {_uncertainty(verdict, winner=False)}",
+            f"{ratio}; {_uncertainty(verdict, lower_is_better=answer.lower_is_better, winner=False)}",
             but,
             _what_is_open(verdict) if small else "",
         )
@@ -125,14 +128,19 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
         filter(
             None,
             [
-                _others(against, curve, depth, row),
+                _others(against, curve, depth, row, lower_is_better=answer.lower_is_better),
                 _stalls(verdict, answer, row),
                 verdict.reason if verdict.assumed else "",
             ],
         )
     )
     return Sentence(
-        verdict.conclusion, head, numbers, _uncertainty(verdict), _exceptions(against), others
+        verdict.conclusion,
+        head,
+        numbers,
+        _uncertainty(verdict, lower_is_better=answer.lower_is_better),
+        _exceptions(against),
+        others,
     )
 
 
@@ -171,9 +179,24 @@ def _capital(text: str) -> str:
     return text[0].upper() + text[1:] if begins else text
 
 
-def _uncertainty(verdict: Verdict, *, winner: bool = True) -> str:
-    words = interval_words(verdict, winner=winner)
+def _uncertainty(verdict: Verdict, *, lower_is_better: bool, winner: bool = True) -> str:
+    """`winner`: of the one that leads against the other, as the clause before it has the ratio."""
+    words = (
+        _in_favour(verdict, lower_is_better=lower_is_better)[1]
+        if winner
+        else interval_words(verdict)
+    )
     return f"95 % interval {words}, {repeats_words(verdict)}" if words else repeats_words(verdict)
+
+
+def _in_favour(verdict: Verdict, *, lower_is_better: bool) -> tuple[float, str]:
+    """(ratio, its interval in words) of the one that leads against the other."""
+    turns = (verdict.ratio < 1) != lower_is_better
+    if verdict.low is None or verdict.high is None:
+        return 1 / verdict.ratio if turns else verdict.ratio, ""
+    if turns:
+        return 1 / verdict.ratio, ratio_range(1 / verdict.high, 1 / verdict.low)
+    return verdict.ratio, ratio_range(verdict.low, verdict.high)
 
 
 def _over_all(curve: Verdict) -> str:
@@ -244,28 +267,23 @@ def _comparison_clause(answer: Answer, row: Row, verdict: Verdict, does: str) ->
         is_ = "is" if does == "does" else "was"
         if ratio_number(ratio) == ratio_number(1.0):
             return f"the {word} of {winner.label} {is_} within 1 % of that of {loser.label}"
-        return f"the {word} of {winner.label} {is_} {times_text(ratio)} lower than that of {loser.label}"
+        return f"the {word} of {winner.label} {is_} {times_text(1 / ratio)} that of {loser.label}"
     if ratio < HARDLY:
         return f"{winner.label} {does} less than 0.1 % more {word} than {loser.label}"
-    if ratio < 1.5:
-        return f"{winner.label} {does} {_percent_text(ratio)} more {word} than {loser.label}"
     return f"{winner.label} {does} {times_text(ratio)} the {word} of {loser.label}"
 
 
-def _percent_text(ratio: float) -> str:
-    more = 100 * (ratio - 1)
-    return f"{more:.0f} %" if more >= 9.5 else f"{more:.1f} %"
-
-
-def _others(against: Comparison, curve: Verdict, depth: int | None, row: Row) -> str:
+def _others(
+    against: Comparison, curve: Verdict, depth: int | None, row: Row, *, lower_is_better: bool
+) -> str:
     parts = []
     if row.tail and (tail := row.tail.points.get(depth or 0)) and tail.conclusion in _DECIDED:
         ratio = max(tail.ratio, 1 / tail.ratio)
         lower = tail.conclusion == curve.conclusion
-        parts.append(f"p99 is {times_text(ratio)} {LOWER if lower else 'higher'}")
+        parts.append(f"its p99 is {times_text(1 / ratio if lower else ratio)} as high")
     if depth and len(against.points) > 1:
-        ratio = max(curve.ratio, 1 / curve.ratio)
-        parts.append(f"over all depths {times_text(ratio)} ({interval_words(curve, winner=True)})")
+        ratio, words = _in_favour(curve, lower_is_better=lower_is_better)
+        parts.append(f"over all depths {times_text(ratio)} ({words})")
     return "; ".join(parts)
 
 
@@ -320,16 +338,11 @@ def needed_words(answer: Answer) -> str:
     return f"For a mean within 5 %, at the noise of these repeats: {words}."
 
 
-def interval_words(verdict: Verdict, *, winner: bool = False) -> str:
-    """ "1.9 to 3.4"; "" if none is known. `winner`: as a ratio above 1, in favour of the one that leads."""
+def interval_words(verdict: Verdict) -> str:
+    """ "1.9 to 3.4", relative to the baseline; "" if none is known."""
     if verdict.low is None or verdict.high is None:
         return ""
-    low, high = (
-        (1 / verdict.high, 1 / verdict.low)
-        if winner and verdict.ratio < 1
-        else (verdict.low, verdict.high)
-    )
-    return ratio_range(low, high)
+    return ratio_range(verdict.low, verdict.high)
 
 
 def repeats_words(verdict: Verdict) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which values of two lines may be compared, by how steady their runs were. Pure.
+"""Values of two lines that may be compared, by how steady their runs were. Pure.
 
 The mean of a run that steps, falls or rises is of no state that lasts. At a depth where most runs of one set-up do so,
 it is compared only with another of that kind, by the last third of each run, if that came to rest. Stalls and levels
