@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchlab.analysis.devices import Balance, application_rates, balance_samples
-from benchlab.analysis.evidence import IDLE, NEAR, Run, Track, Window
+from benchlab.analysis.evidence import ENOUGH_SAMPLES, IDLE, NEAR, Run, Track, Window
 from benchlab.analysis.steady import UNSTEADY, Course, State, judge
 
 Array = NDArray[np.float64]
@@ -101,6 +101,8 @@ def _balance(part: Run, group: Group, way: str) -> Balance | None:
     if len(moved) < len(group.names) or len(operations) < len(group.names):
         return None
     first = moved[group.names[0]]
+    if part.ours and len(first.times) < ENOUGH_SAMPLES:
+        return None
     if any(track.times != first.times for track in (*moved.values(), *operations.values())):
         return None
     return balance_samples(

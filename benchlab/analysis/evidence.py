@@ -21,6 +21,8 @@ from benchlab.analysis.designs import Order
 
 # s: clocks of one host, as read by two programs, may differ by this
 NEAR = 0.02
+# least number of whole samples within what was measured of which anything is told
+ENOUGH_SAMPLES = 5
 # layers where one byte requested is one byte of one disk
 STRAIGHT = {"raw", "partition", "dm_crypt", "tuning"}
 # layers that may keep data on their own account
@@ -332,8 +334,15 @@ class Run:
         )
 
     def means(self, metric: str, devices: Iterable[str] | None = None) -> dict[str, float]:
-        """{device: mean over the measured windows}, NaN where it is unknown."""
-        return {track.device: track.mean() for track in self.measured_tracks(metric, devices)}
+        """{device: mean over the measured windows}, NaN where it is unknown or known of too few samples."""
+        return {
+            track.device: track.mean() if self._is_sampled(track) else float("nan")
+            for track in self.measured_tracks(metric, devices)
+        }
+
+    def _is_sampled(self, track: Track) -> bool:
+        """True if its samples are enough to speak for the run. What a source printed of a whole run is one value."""
+        return not self.ours or sum(not isnan(value) for value in track.values) >= ENOUGH_SAMPLES
 
     def total_rate(self, metric: str, devices: Iterable[str]) -> float | None:
         """The sum of their means over the measured windows; None if one of them is unknown."""

@@ -31,7 +31,11 @@ class Severity(StrEnum):
 
 
 # Labels of the findings on a run that come from the history of its set-up (benchlab.verdicts.set_ups).
-HISTORY_LABELS = {"change": "Level changed", "stands_out": "Stands out of its history"}
+HISTORY_LABELS = {
+    "change": "Level changed",
+    "drift": "Level drifts",
+    "stands_out": "Stands out of its history",
+}
 # name of the number of repeats, in all, that the points of its runs need for a decision
 NEEDED = "needed"
 

@@ -212,7 +212,7 @@ def build_device_figure(
     rank_panels = [panel for base, panel in PERCENTILE_PANELS.items() if base in measured]
     subtitle = []
     if panels:
-        subtitle.append("1 s samples, from the host's own counters.")
+        subtitle.append("Samples of the host's own counters.")
     if sources := " and ".join(
         dict.fromkeys(
             name for rows in sampled if rows.metric in PERCENTILE_METRICS for name in rows.devices

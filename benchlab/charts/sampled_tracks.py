@@ -18,6 +18,7 @@ from psycopg.sql import SQL, Literal
 from agents.contracts import Window
 from agents.drivers import registry
 from agents.drivers.protocols import Reader, Tool
+from benchlab.analysis.evidence import ENOUGH_SAMPLES
 from benchlab.analysis.series import (
     Floats,
     Numbers,
@@ -40,6 +41,8 @@ from benchlab.runs.strips import (
 
 # s: two clocks of one host, read by different programs
 CLOCK_TOLERANCE_S = 0.02
+# s between samples from which a page says so: a busy host samples later than once a second
+SPARSE_S = 1.5
 WHOLE_RUN = "the whole run"
 ALL_MEASURED = "all that was measured"
 
@@ -96,6 +99,23 @@ class Part:
     def is_whole_run(self) -> bool:
         """True if the measured windows are unknown: then it includes file layout and ramp."""
         return self.name == WHOLE_RUN
+
+    @property
+    def sampling_text(self) -> str:
+        """Say how coarsely its devices were sampled; "" for enough samples of a second."""
+        sampled = [track for track in self.tracks if track.device and len(track.times)]
+        if not sampled:
+            return "No whole sample of a device lies in what was measured."
+        longest = max(sampled, key=lambda track: len(track.times))
+        count, apart = len(longest.times), float(np.median(longest.durations))
+        remarks = []
+        if count < ENOUGH_SAMPLES:
+            only = "whole sample lies" if count == 1 else "whole samples lie"
+            remarks.append(f"only {count} {only} in what was measured, too few for findings")
+        if apart >= SPARSE_S:
+            remarks.append(f"samples are {apart:.1f} s apart")
+        text = "; ".join(remarks)
+        return f"{text[:1].upper()}{text[1:]}." if text else ""
 
     @cached_property
     def by_key(self) -> dict[tuple[str, str], Track]:

@@ -33,6 +33,7 @@ from benchlab.sharing.models import SavedView, WrittenText
 from benchlab.team.models import OwnedQuerySet
 from benchlab.topologies import stack_boxes
 from benchlab.topologies.stack_boxes import Box, Growth
+from benchlab.verdicts import headlines
 from benchlab.web.texts import clean_text
 
 # campaigns whose raw output has an address in a sentence
@@ -234,7 +235,7 @@ def _lines_at_all_moments(request: HttpRequest, line_filter: request_params.Filt
 def saved_query(request: HttpRequest, view: SavedView) -> QueryDict:
     """Return the saved query, with only those parameters of the page's URL that the page's forms set."""
     query = QueryDict(view.query, mutable=True)
-    for name in ("metric", "moment", "baseline"):
+    for name in ("metric", "moment", "baseline", *headlines.PARAMS):
         if name in request.GET:
             query[name] = request.GET[name]
     return query

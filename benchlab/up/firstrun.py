@@ -34,10 +34,12 @@ from benchlab.up.procs import identify
 from benchlab.up.state import State, read_json, write_json
 from benchlab.up.trouble import Trouble
 
-OUTSTANDING = [1, 2, 4, 8, 16]
+OUTSTANDING = [1, 4, 16]
+# writes until the next fsync; 0: never
+FSYNC_AFTER = [0, 1]
 # bytes; laid out anew for each run, so small
 FILE_SIZE = 128 * 2**20
-# Two to three minutes in all: to show how it works, not to measure well.
+# About two minutes in all: to show how it works, not to measure well.
 RUNTIME_S, RAMP_S, REPEATS = 3, 1, 3
 Say = Callable[[str], object]
 
@@ -103,7 +105,7 @@ def start_campaign(state: State, host: Host, team: Team, user: User) -> Campaign
         team=team,
         user=user,
         name="First campaign, on this machine",
-        question="How do IOPS and latency follow the number of outstanding I/Os here?",
+        question="What does it cost here to make each write durable?",
         hosts=[host],
         topologies=[scratch_topology(scratch, team, user)],
         workloads=workloads(scratch, team, user),
@@ -133,24 +135,28 @@ def scratch_topology(scratch: Path, team: Team, user: User) -> Topology:
 
 
 def workloads(scratch: Path, team: Team, user: User) -> list[Workload]:
-    """The workloads: dd always, pg_test_fsync if PostgreSQL is embedded, fio if it is installed."""
-    blocks = {"block_size": 2**20, "count": FILE_SIZE // 2**20, "conv": ["fdatasync"]}
-    rows = [workload(team, user, "Sequential write (dd)", "dd", blocks, {})]
-    if program := pg_test_fsync():
-        options = {"seconds": 1, "program": program}
-        rows.append(
-            workload(team, user, "Synced writes (pg_test_fsync)", "pg_test_fsync", options, {})
-        )
+    """The workloads: fio if it is installed, with and without fsync, which the page then compares; dd always;
+    pg_test_fsync if PostgreSQL is embedded.
+    """
+    rows = []
     if shutil.which("fio"):
-        options = {
-            "rw": "randread",
+        options: dict[str, object] = {
+            "rw": "randwrite",
             "size": FILE_SIZE,
             "runtime_s": RUNTIME_S,
             "ramp_s": RAMP_S,
             "direct": takes_direct(scratch),
         }
-        sweep = {"iodepth": OUTSTANDING}
-        rows.append(workload(team, user, "Random read 4 KiB (fio)", "fio", options, sweep))
+        sweep = {"iodepth": OUTSTANDING, "fsync": FSYNC_AFTER}
+        name = "Random write 4 KiB, with and without fsync (fio)"
+        rows.append(workload(team, user, name, "fio", options, sweep))
+    blocks = {"block_size": 2**20, "count": FILE_SIZE // 2**20, "conv": ["fdatasync"]}
+    rows.append(workload(team, user, "Sequential write (dd)", "dd", blocks, {}))
+    if program := pg_test_fsync():
+        options = {"seconds": 1, "program": program}
+        rows.append(
+            workload(team, user, "Synced writes (pg_test_fsync)", "pg_test_fsync", options, {})
+        )
     return rows
 
 

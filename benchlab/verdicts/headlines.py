@@ -195,6 +195,11 @@ class Headline:
         return f"{where}{ours}: {times_text(ratio)} {base}, {self.efficiency_percent} efficiency"
 
     @property
+    def disks_text(self) -> str:
+        """ "4 disks against one disk"; "" if the numbers are alike or unknown."""
+        return " against ".join(_disks_text(count) for count in reversed(self.disks or ()))
+
+    @property
     def efficiency_percent(self) -> str:
         return "" if self.efficiency is None else f"{100 * self.efficiency:.0f} %"
 

@@ -129,7 +129,7 @@ def _worst_order(line: Group, groups: Iterable[Group], known_builds: builds.Buil
 LEAST = 10
 # Most set-ups of a campaign to look at: those with most runs come first.
 MOST = 200
-CHANGE, STANDS_OUT = "change", "stands_out"
+CHANGE, DRIFT, STANDS_OUT = "change", "drift", "stands_out"
 
 # (run, kind, finding)
 Alert = tuple[int, str, RunFinding]
@@ -159,7 +159,7 @@ def _replaced_findings(campaign: Campaign, fingerprint: str, *, newest: bool) ->
     rows = Finding.objects.not_deleted().filter(
         attempt__fingerprint=fingerprint, campaign__team=campaign.team_id
     )
-    return rows.filter(own | Q(kind=CHANGE) if newest else own)
+    return rows.filter(own | Q(kind__in=(CHANGE, DRIFT)) if newest else own)
 
 
 def _team_guest(campaign: Campaign) -> Guest:
@@ -201,8 +201,8 @@ def _alerts(history: History, campaign: Campaign) -> Iterator[Alert]:
     steps = [step for step in history.history_changes if step.change.confirmed]
     if steps:
         yield steps[-1].first.run, CHANGE, _change_finding(history, steps[-1])
-    elif drift := history.history_drift:
-        yield drift.first.run, CHANGE, _drift_finding(history, drift)
+    if drift := history.history_drift:
+        yield drift.first.run, DRIFT, _drift_finding(history, drift)
 
 
 def _outlier_finding(history: History, outlier: Unusual) -> RunFinding:

@@ -66,6 +66,12 @@ def test_a_choice_draws_at_once_and_the_form_says_it(chromium, live_server, camp
     page.get_by_label("Up", exact=True).select_option("lat.mean")
     page.get_by_role("heading", name="Total latency, mean over outstanding I/Os").wait_for()
     assert "y=lat.mean" in page.url
+    page.go_back()
+    expect(page.get_by_label("Up", exact=True)).not_to_have_value("lat.mean")
+    assert "y=lat.mean" not in page.url
+    page.go_forward()
+    expect(page.get_by_label("Up", exact=True)).to_have_value("lat.mean")
+    drawn(page)
     page.get_by_role("link", name="Latency against IOPS").click()
     page.get_by_role("heading", name="against IOPS").wait_for()
     assert page.get_by_label("Across", exact=True).input_value() == "iops"

@@ -50,6 +50,20 @@ def test_only_the_pages_of_a_campaign_wake():
     asyncio.run(check())
 
 
+def test_a_page_that_shows_the_end_is_woken_by_changes_alone():
+    """The wake-up of a new subscription would have it rendered twice."""
+
+    async def check() -> None:
+        hub = live.EventHub()
+        async with hub.listen(1) as going, hub.listen(1, settled=True) as over:
+            await drained(going)
+            assert over.empty()
+            await publish(1)
+            await asyncio.wait_for(asyncio.gather(going.get(), over.get()), 5)
+
+    asyncio.run(check())
+
+
 @pytest.mark.parametrize("other", ["lab?", "lab*", "[lab]", "lab\\", "lab2"])
 def test_another_database_of_the_same_redis_is_not_heard(monkeypatch, other):
     """A numbered database is no fence: whoever publishes in one is heard in all."""

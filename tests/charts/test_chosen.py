@@ -43,8 +43,14 @@ def test_a_view_is_saved_without_the_words(web, lab, where):
 
 
 def test_campaigns_come_first_where_none_is_ticked(web, lab, where):
-    text = web.get(reverse(where)).text
+    text = web.get(reverse(where), {"x": ""}).text
     assert text.index("<legend>Campaigns") < (text.find("<legend>Axes") % len(text))
     if where == "explore":
         text = web.get(reverse(where), {"campaign": lab.campaign.pk}).text
         assert text.index("<legend>Campaigns") > text.index("<legend>Axes")
+
+
+def test_explore_opens_with_the_latest_campaign(web, lab, where):
+    opened = web.get(reverse(where), follow=True)
+    latest = f"{reverse(where)}?campaign={lab.campaign.pk}"
+    assert opened.redirect_chain == ([(latest, 302)] if where == "explore" else [])

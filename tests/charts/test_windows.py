@@ -7,7 +7,7 @@ import math
 import pytest
 
 from agents.contracts import Window
-from benchlab.charts import device_figures, panels
+from benchlab.charts import device_figures, panels, sampled_tracks
 from benchlab.charts.device_tables import device_rows
 from benchlab.charts.sampled_tracks import (
     ALL_MEASURED,
@@ -202,3 +202,23 @@ def test_medians_of_runs_side_by_side_are_of_what_was_measured(web, attempt, tea
     assert row.medians[0] == 25
     text = page.content.decode()
     assert f"of run {beside.run_id} over the whole run, file layout and ramp included" in text
+
+
+@pytest.mark.parametrize(
+    ("times", "text"),
+    [
+        (range(1, 11), ""),
+        (range(3, 34, 3), "Samples are 3.0 s apart."),
+        ((1, 2, 3), "Only 3 whole samples lie in what was measured, too few for findings."),
+        (
+            (2.1, 4.2),
+            "Only 2 whole samples lie in what was measured, too few for findings; samples are 2.1 s apart.",
+        ),
+        ((), "No whole sample of a device lies in what was measured."),
+    ],
+)
+def test_a_table_says_how_coarsely_its_devices_were_sampled(times, text):
+    ends = [float(at) for at in times]
+    track = sampled_tracks.Track("sdb", "read.iops", "op/s", ends, [1.0] * len(ends))
+    tool = sampled_tracks.Track("", "iops", "op/s", [0.5, 1.0], [1.0, 1.0])
+    assert sampled_tracks.Part(0, "measured", (tool, track)).sampling_text == text

@@ -54,7 +54,7 @@ def cached(attempt: Attempt, told: float = 400e6, each: float = 10e6) -> None:
         [
             attempt.series.model(
                 attempt=attempt, sampler="diskstats", device=name, metric="read.bandwidth", unit="B/s",
-                times=[1.0, 2.0, 3.0], values=[each] * 3,
+                times=[1.0, 2.0, 3.0, 4.0, 5.0], values=[each] * 5,
             )
             for name in DISKS
         ]

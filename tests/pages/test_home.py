@@ -52,11 +52,20 @@ def articles(text: str) -> list[str]:
 
 def test_a_result_is_told_by_the_sentence_of_its_campaign(web, lab):
     [article] = articles(home(web))
-    [says] = re.findall(r"<h3><a [^>]*>(.*?)</a></h3>", article)
+    [says] = re.findall(r"<p><strong>(.*?)</strong></p>", article)
     page = unescape(web.get(reverse("campaign-detail", args=[lab.campaign.pk])).text)
     assert says in page and "LVM 64 KiB" in says
     verdict = "Not conclusive" if says.startswith("Not enough data") else "Conclusive"
     assert f">{verdict}</span>" in article and "Stripe sizes" in article
+
+
+def test_a_result_is_headed_by_the_question_of_its_campaign(web, lab):
+    [article] = articles(home(web))
+    assert f">{lab.campaign.question or lab.campaign}</a></h3>" in article
+    lab.campaign.question = "Is a stripe faster?"
+    lab.campaign.save()
+    [article] = articles(home(web))
+    assert ">Is a stripe faster?</a></h3>" in article and "Stripe sizes" in article
 
 
 def test_its_chart_has_the_medians(web, lab):
@@ -83,7 +92,7 @@ def test_a_single_run_says_what_it_did(web, team):
     layout = made.done_layout(campaign, made.host(team), made.topology(team, "raw"))
     made.finished(campaign, layout, load, None, 1, 1500.0)
     [article] = articles(home(web))
-    assert "raw: 6.14 MB/s</a>" in article and "1 run each" in article
+    assert "<strong>raw: 6.14 MB/s</strong>" in article and "1 run each" in article
     assert 'class="bars"' in article and "<strong>6.14 MB/s</strong>" in article
 
 

@@ -104,6 +104,10 @@ def now() -> dict[str, Any]:
     return found
 
 
+# What older versions found and this one does not, unless somebody dismissed it: a worker with one I/O at a time cannot
+# miss its depth.
+NO_LONGER = "of the 1 asked, so the depth was not reached"
+
 EACH = pytest.mark.parametrize(
     "taken_over", [(version, upgraded) for version in VERSIONS], indirect=True, ids=VERSIONS
 )
@@ -143,6 +147,11 @@ def test_no_damage_is_found_and_reading_it_again_changes_nothing(taken_over):
     # The made-up results of lab.py are those: their figures stay.
     assert " 5 with something that could not be read" in out.getvalue()
     after = now()
+    before["findings"] = [
+        [*row, sentence, note]
+        for *row, sentence, note in before["findings"]
+        if note or not sentence.endswith(NO_LONGER)
+    ]
     for name, rows in before.items():
         assert after[name] == rows, name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
+from benchlab.analysis.finding import HISTORY_LABELS
 from benchlab.findings import storing
 from benchlab.findings.models import Finding
 from benchlab.runs.models import Attempt
@@ -39,7 +40,7 @@ def lab(team, user):
 
 
 def told() -> list[Finding]:
-    return list(Finding.objects.filter(kind__in=["change", "stands_out"], stands=True))
+    return list(Finding.objects.filter(kind__in=list(HISTORY_LABELS), stands=True))
 
 
 def home(web) -> str:
@@ -83,7 +84,7 @@ def test_a_change_that_is_confirmed_is_told_of_the_run_that_it_begins_with(lab, 
 def test_a_drift_is_told_of_the_run_that_it_begins_with(lab):
     first = lab.campaign(*[1000 * 0.99**run for run in range(20)])
     lab.campaign(*[1000 * 0.99**run for run in range(20, 30)])
-    [one] = [one for one in told() if one.kind == "change"]
+    [one] = [one for one in told() if one.kind == "drift"]
     assert one.attempt.run == first.runs.order_by("position").first()
     assert "the IOPS drifts: 25 % lower over 30 runs from this one on" in one.says
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+
 import pytest
 
 from benchlab.campaigns.models import Campaign
@@ -95,3 +97,21 @@ def fsync_tests(api, line, baseline):
     [answer] = [answer for answer in answers if answer["metric"] == "one.fdatasync.ops"]
     [told] = [told for told in answer["lines"] if told["name"] == line]
     return {test["metric"]: test["ratio"] for test in told["tests"]}
+
+
+def test_conditions_of_an_article_by_hand(shelved, api):
+    """The HDD does 463, 633, ... 789, 833 IOPS; 3 ms are between 1 and 2 outstanding there, 8 and 16 of the SSD."""
+    told = {
+        statement["condition"]: statement
+        for answer in answers_of(api, SSD, HDD, max_latency="3ms")
+        for line in answer["lines"]
+        if line["name"] == SSD
+        for statement in line["statements"]
+    }
+    assert told["saturation"]["missing"] == "still rising at the deepest point"
+    assert told["load"]["ratio"] == pytest.approx(5099 / 833)
+    share = log(0.003 * 463) / log(2 * 463 / 633)
+    hdd = 463 * (633 / 463) ** share
+    assert told["latency"]["baseline_value"] == pytest.approx(hdd)
+    assert told["latency"]["ratio"] == pytest.approx(5100 / hdd, rel=1e-3)
+    assert told["latency"]["says"].endswith("(no interval: one repeat).")

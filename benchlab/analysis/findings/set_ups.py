@@ -385,9 +385,9 @@ def _stack_size(line: Line) -> object:
 def _busiest_cpu(runs: Sequence[Run], deepest: int) -> Number | None:
     """Busy time of the busiest CPU at the `deepest` outstanding I/Os, if it had no time left; None otherwise.
 
-    Waiting for I/O does not count as work.
+    Waiting for I/O does not count as work, nor does a thread that polls.
     """
-    cores = [(busiest(run), run.run) for run in runs if run.depth == deepest]
+    cores = [(busiest(run), run.run) for run in runs if run.depth == deepest and not run.polled]
     full = [(busy, name, run) for (name, busy), run in cores if busy >= BUSY]
     if not full:
         return None

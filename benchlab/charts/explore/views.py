@@ -14,12 +14,13 @@ from typing import Any
 from django.forms import Select
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_GET
 
 from benchlab.analysis.formats import ratio_sign
+from benchlab.campaigns.models import Campaign
 from benchlab.charts import compare, metric_naming, tables
 from benchlab.charts.conditions import Differences, line_differences
 from benchlab.charts.explore import draw, exploration, factors, lines
@@ -27,9 +28,11 @@ from benchlab.charts.explore.exploration import Exploration
 from benchlab.charts.explore.factors import BESIDE, STATISTICS
 from benchlab.charts.explore.lines import Line, Point, Quantity
 from benchlab.charts.figure_views import figure_response, with_lines_origin
-from benchlab.charts.queries import OUTSTANDING, fill_values
+from benchlab.charts.queries import OUTSTANDING, Person, fill_values
 from benchlab.charts.sparkline import LegendKey, legend_key
 from benchlab.charts.tables import csv_response
+from benchlab.runs.models import Attempt
+from benchlab.runs.states import Outcome
 from benchlab.web.lists import ColumnHead, query_address, sortable_head, without_parameters
 from benchlab.web.units import short_si
 
@@ -57,7 +60,12 @@ PRESET_PARAMETERS = (*factors.AXES, "logx", "logy")
 
 @require_GET
 def explore(request: HttpRequest) -> HttpResponse:
-    """?campaign=1&campaign=2&x=iops&y=lat.mean&colour=topology&dash=host&facet=line&where=oio <= 16 and so on."""
+    """?campaign=1&campaign=2&x=iops&y=lat.mean&colour=topology&dash=host&facet=line&where=oio <= 16 and so on.
+
+    Without any parameter it leads to the latest campaign that has a result.
+    """
+    if not request.GET and (latest := _latest_campaign(request.user)):
+        return redirect(f"{request.path}?campaign={latest}")
     wish = factors.parse_explore_query(request.GET)
     scene = exploration.read_exploration(request.user, wish)
     query = request.GET
@@ -94,6 +102,13 @@ def explore(request: HttpRequest) -> HttpResponse:
         ],
     }
     return render(request, "charts/explore.html", context, status=400 if scene.errors else 200)
+
+
+def _latest_campaign(user: Person) -> int | None:
+    """The campaign of the newest result that a person's teams measured; None without any."""
+    campaigns = Campaign.objects.for_user(user).current()
+    rows = Attempt.objects.filter(outcome=Outcome.SUCCEEDED, run__campaign__in=campaigns)
+    return rows.order_by("-pk").values_list("run__campaign", flat=True).first()
 
 
 @require_GET

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from django.db.models import BooleanField, Exists, F, Func, Max, OuterRef, QuerySet
+from django.db.models import BooleanField, Count, Exists, F, Func, Max, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -192,9 +192,12 @@ def _first_steps(request: HttpRequest, disks: queries.Fleet) -> list[dict[str, o
     are_done = (
         bool(disks.rows),
         any(row.host_row.spare_disks for row in disks.rows),
-        Topology.objects.for_user(user).exists(),
+        # a directory is no layout yet, and `up` makes one
+        Topology.objects.for_user(user).exclude(stack__0__kind="directory").exists(),
         Workload.objects.for_user(user).exists(),
-        measured.exists(),
+        measured.annotate(compared=Count("layouts__topology", distinct=True))
+        .filter(compared__gt=1)
+        .exists(),
         False,
     )
     return [

@@ -7,7 +7,7 @@ An answer that was dismissed is not told: the next one is, else what the first l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from django.core.cache import cache
@@ -20,6 +20,7 @@ from benchlab.charts.queries import Group, Person, line_labels, line_styles, rea
 from benchlab.pages.campaigns import heat_cells
 from benchlab.verdicts import dismissals, single_line_summary
 from benchlab.verdicts.answers import Answer, answers_of, medians_of
+from benchlab.verdicts.conclusion import conclude_campaign
 from benchlab.verdicts.dismissals import Presentation
 from benchlab.verdicts.headlines import row_headline
 from benchlab.verdicts.models import DismissedAnswer
@@ -84,14 +85,19 @@ def _compute_results(
 def _campaign_result(
     groups: Sequence[Group], dismissed: Sequence[DismissedAnswer]
 ) -> CampaignResult | None:
-    """Return the first conclusive answer of a campaign, or a summary of its first line."""
+    """Return the conclusion of a campaign with the chart of its first conclusive answer, or a summary of a line.
+
+    With a single answer, that is the conclusion.
+    """
     answers = _visible_answers(answers_of(groups), dismissed)
     if answers:
-        return _comparison_result(
-            next((answer for answer in answers if answer.decided), answers[0]), groups
-        )
+        first = next((answer for answer in answers if answer.decided), answers[0])
+        result, conclusion = _comparison_result(first, groups), conclude_campaign(answers)
+        return replace(result, sentence=conclusion.sentence) if conclusion else result
     name = next(iter(heat_cells.metric_choices(groups)), "")
     measured = [line for line in groups if name in line.units and medians_of(line, name)]
+    # A sweep says more than a single figure, whichever workload is older.
+    measured.sort(key=lambda line: not line.swept)
     of_one = [line for line in measured if line.workload == measured[0].workload]
     return _single_line_result(of_one, name) if of_one else None
 

@@ -57,20 +57,25 @@ class EventHub:
     """The pages that listen in this process (one hub per event loop). Connects with the first, leaves with the last."""
 
     def __init__(self) -> None:
+        self._settled: set[Queue] = set()
         self._queues: dict[str, set[Queue]] = defaultdict(set)
         self._reader: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
-    async def listen(self, campaign_id: int) -> AsyncIterator[Queue]:
+    async def listen(self, campaign_id: int, *, settled: bool = False) -> AsyncIterator[Queue]:
+        """Yield a queue that wakes a page. `settled`: its campaign is over, so that it is woken by events alone."""
         name = events.campaign_channel(campaign_id)
         queue: Queue = asyncio.Queue(maxsize=1)
         self._queues[name].add(queue)
+        if settled:
+            self._settled.add(queue)
         if self._reader is None:
             self._reader = asyncio.create_task(self._read_events())
         try:
             yield queue
         finally:
             self._queues[name].discard(queue)
+            self._settled.discard(queue)
             if not self._queues[name]:
                 del self._queues[name]
             if not self._queues:
@@ -85,9 +90,10 @@ class EventHub:
         """Seconds between two wake-ups of one page."""
         return max(MIN_WAKE_SECONDS, SECONDS_PER_PAGE * self.listeners)
 
-    def wake(self, name: str) -> None:
+    def wake(self, name: str, *, settled: bool = True) -> None:
         change_listener.record_change(name)
-        for queue in self._queues.get(name, ()):
+        queues = self._queues.get(name, set())
+        for queue in queues if settled else queues - self._settled:
             with contextlib.suppress(asyncio.QueueFull):
                 queue.put_nowait(None)
 
@@ -112,9 +118,10 @@ class EventHub:
         client = redis.asyncio.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2)
         async with client, client.pubsub() as pubsub:
             await pubsub.psubscribe(events.channel_pattern())
-            # What happened while nobody was subscribed is unknown: everybody looks once.
+            # What happened while nobody was subscribed is unknown: everybody looks once. A campaign that is over
+            # changes by a retry alone, and its next step is told.
             for name in list(self._queues):
-                self.wake(name)
+                self.wake(name, settled=False)
             async for message in pubsub.listen():
                 if message["type"] == "psubscribe":
                     change_listener.start_listening()
@@ -131,7 +138,7 @@ def hub() -> EventHub:
 
 @require_GET
 def campaign_events(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """A stream of `changed` events of one campaign. 404 for other teams' campaigns.
+    """A stream of `changed` events of one campaign. 404 for other teams' campaigns. ?over=1: the page shows its end.
 
     204, none, over WSGI and while half of the address's connections are streams: the page then goes on polling.
     """
@@ -144,18 +151,21 @@ def campaign_events(request: HttpRequest, pk: int) -> HttpResponseBase:
     streams = request.scope.get("state", {}).get(STREAMS) or Streams(limit=1)
     if streams.is_full:
         return HttpResponse(status=204)
-    answer = StreamingHttpResponse(_event_stream(pk, streams), content_type="text/event-stream")
+    stream = _event_stream(pk, streams, settled=request.GET.get("over") == "1")
+    answer = StreamingHttpResponse(stream, content_type="text/event-stream")
     answer["Cache-Control"] = "no-cache"
     answer["X-Accel-Buffering"] = "no"
     return answer
 
 
-async def _event_stream(pk: int, streams: Streams) -> AsyncIterator[bytes]:
+async def _event_stream(
+    pk: int, streams: Streams, *, settled: bool = False
+) -> AsyncIterator[bytes]:
     draw = random.Random()  # noqa: S311  # when to be told is no secret
     with streams.one_more():
         # Here the middleware is through with the answer. What it opened would stay ours as long as the page is open.
         await sync_to_async(connections.close_all)()
-        async with hub().listen(pk) as queue:
+        async with hub().listen(pk, settled=settled) as queue:
             # so that the browser sees the stream open at once
             yield PING
             while not streams.ended.is_set():
