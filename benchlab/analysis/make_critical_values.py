@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes critical_values.json: what the largest t over all splits (splits.largest_t) stays below by chance.
+"""Writes critical_values.json: what the largest t over all splits (changes.largest_t) stays below by chance.
 
     python3 -m benchlab.analysis.make_critical_values
 

@@ -33,7 +33,7 @@ PROVEN = 1e-4
 TIERS = ((1.10, 3.0), (1.8, 1.0))
 MAX_CORRELATION = 0.985
 # Correlations are summed up to so many times their sum (Sokal), and take this share of the standard errors.
-WINDOW, TIME_ERRORS = 5, 0.5
+WINDOW, TIME_ERRORS = 5, 0.67
 # Residuals are clipped at so many robust standard deviations.
 CLIP = 3.0
 # standard deviation of normal noise, in median absolute deviations
@@ -173,6 +173,8 @@ def _means(values: Array, spans: Array, unit: str) -> Course:
     """A course with no more than the means of all and of the last third."""
     duration, ends = float(spans.sum()), np.cumsum(spans)
     last = ends - spans / 2 >= duration * 2 / 3
+    # A long last interval may lie across the edge.
+    last[-1] = True
     mean, change = _mean(values[last], spans[last]), 0.0
     if mean and last.sum() > 1:
         slope = float(np.polyfit(ends[last], values[last], 1)[0])

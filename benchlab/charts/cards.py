@@ -248,6 +248,13 @@ def build_cards(
     ]
 
 
+def _first_metric(metrics: Sequence[str], lines: Sequence[Group]) -> str:
+    """Return what the card shows first: of the metrics that its tool is asked for, one that all of its lines have."""
+    usual = metric_naming.FIRST_METRICS.get(lines[0].tool, ())
+    common = [name for name in usual if all(name in line.units for line in lines)]
+    return next(iter([*common, *metrics]), "iops")
+
+
 def _build_card(
     every: list[Group],
     figure_url: str,
@@ -261,7 +268,7 @@ def _build_card(
     names = list(dict.fromkeys(name for group in lines for name in group.units))
     swept = any(group.swept for group in lines)
     metrics = tuple(metric_naming.order_choices(names, lines[0].tool, swept))
-    chosen = metric if metric in metrics else (metrics[0] if metrics else "iops")
+    chosen = metric if metric in metrics else _first_metric(metrics, lines)
     only = "&".join(filter(None, [query, urlencode([("workload", pk) for pk in workloads])]))
     both = tuple(op for op in ("read", "write") if f"{op}.iops" in names)
     default = f"&{urlencode({'metric': chosen})}" if chosen != "iops" else ""

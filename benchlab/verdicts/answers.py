@@ -395,8 +395,8 @@ def _compare_metric(answer: Answer, row: Row, metric: str) -> Comparison | None:
 
 def _scope_text(lines: Sequence[Group], card: Sequence[Group], *, with_host: bool = True) -> str:
     """Describe what the lines of this answer have in common and others of the card do not."""
-    rest = "rest" if len({line.rest for line in lines}) == 1 else "load"
-    parts = ("stage_name", *["host_name"] * with_host, rest)
+    alike = [part for part in ("rest", "load") if len({getattr(line, part) for line in lines}) == 1]
+    parts = ("stage_name", *["host_name"] * with_host, *alike[:1])
     differing = [part for part in parts if len({getattr(line, part) for line in card}) > 1]
     return " · ".join(filter(None, (str(getattr(lines[0], part)) for part in differing)))
 

@@ -2,8 +2,8 @@
 """Findings of a campaign that is over: those of its runs again, those between its set-ups, changes in their history.
 
 The lines of the campaign are the evidence. Changes are looked for by the figure that pages show first, and stored as
-findings of its runs until a person has looked: a confirmed change is a finding of the run that it begins with; a run
-that stands out has a finding of its own (benchlab.analysis.changes).
+findings of its runs until a person has looked: a confirmed change or drift is one of the run that it begins with;
+a run that stands out has one of its own (benchlab.analysis.changes).
 """
 
 from __future__ import annotations

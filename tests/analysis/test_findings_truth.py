@@ -120,6 +120,12 @@ def counted(**more):
     return sets(counted=True, **more)
 
 
+def misses_depth(truth):
+    """A tenth less in flight, of two I/Os or more: a single one is no depth to be missed."""
+    truth.flight = 0.9
+    truth.outstanding = truth.access["outstanding"] = max(2, truth.outstanding)
+
+
 def packs(truth):
     """Zeros on a pool that compresses."""
     compress(truth)
@@ -136,7 +142,7 @@ DUE: dict[str, tuple[str, Callable[[Truth], None], float, dict]] = {
     "credits: 30 s each, 0.5": ("not_steady", credits(30, 0.5), 0.9, {"seconds": 200, "noise": 0.05}),
     "credits: 15 s each, 0.7": ("not_steady", credits(15, 0.7), 0.8, {"seconds": 120, "noise": 0.02}),
     "credits: 30 s each, 0.7, noise 5 %": ("not_steady", credits(30, 0.7), 0.5, {"seconds": 200, "noise": 0.05}),
-    "a tenth less in flight": ("depth_not_reached", sets(flight=0.9), 0.95, {}),
+    "a tenth less in flight": ("depth_not_reached", misses_depth, 0.95, {}),
     "a third more than the rating": ("above_ceiling", sets(rated=0.75), 1, {"stack": "raw"}),
     "above the link": ("above_ceiling", sets(link=0.9), 1, {"stack": "raw"}),
     "98 % of the rating": ("rating_reached", sets(rated=1 / 0.98), 0.9, {"stack": "raw"}),

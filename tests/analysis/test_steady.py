@@ -143,6 +143,10 @@ def test_edges_of_what_is_judged(values, state):
     assert course(np.array(values)).state is state
 
 
+def test_one_interval_of_all_is_its_own_last_third():
+    assert judge(np.array([5.0]), np.array([30.0])).last_third == 5.0
+
+
 @pytest.mark.parametrize("state", [State.STEP, State.NO_SERIES])
 def test_a_stored_course_comes_back(state):
     stored = Course(state, "op/s", 300.0, 2200.0, edge_s=180.0, last_slope=-0.01)

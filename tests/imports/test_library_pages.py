@@ -56,10 +56,10 @@ def medians(drawn: dict[str, Any], axis: str) -> dict[str, list[float]]:
 def test_fsync_by_layout(web):
     drawn = figure(web, "fsync by layout", PG)
     assert bars(drawn) == {
-        "PCIe SSD, xfs": 45507.091, CACHE: 8113.938, STRIPE: 5248.552,
-        "zpool of 12 with SLOG on the SSD": 7016.477, "zpool of 12, ashift 12": 7312.509,
+        "PCIe SSD, xfs": 45160.147, CACHE: 8178.149, STRIPE: 5143.975,
+        "zpool of 12 with SLOG on the SSD": 6107.726, "zpool of 12, ashift 12": 8086.756,
     }  # fmt: skip
-    assert drawn["layout"]["xaxis"]["title"]["text"] == "fsync, one write (fsyncs/s)"
+    assert drawn["layout"]["xaxis"]["title"]["text"] == "fdatasync, one write (fdatasyncs/s)"
 
 
 def test_every_method_by_layout(web):
