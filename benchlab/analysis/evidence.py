@@ -511,6 +511,6 @@ class Line:
         """{outstanding I/Os, 0 if unknown: {repeat: value}} for benchlab.analysis.verdicts."""
         sweep: dict[int, dict[int, float]] = {}
         for run, repeat in zip(self.runs, self.repeats, strict=True):
-            if figure in run.figures:
+            if not isnan(run.figures.get(figure, float("nan"))):
                 sweep.setdefault(run.depth, {})[repeat] = run.figures[figure]
         return sweep
