@@ -8,6 +8,7 @@ with what was counted.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -274,7 +275,7 @@ def level(first, second):
 
 
 # Finding: logs of both sides, their layers, the moment of the second, the condition that only the second has.
-SPEAKS = {
+SPEAKS: dict[str, tuple[Any, Any, Any, str, dict[str, Any]]] = {
     "overtakes": (ahead_and_behind, DISK, POOL, "", {}),
     "repeats_disagree": (one_apart, DISK, DISK, "", {}),
     "slog_costs": (level(1, 1 / 3), POOL, LOGGED, "", {}),

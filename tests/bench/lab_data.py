@@ -28,9 +28,9 @@ FROM unnest(%(campaigns)s) AS c(id), generate_series(0, %(each)s - 1) AS n
 """
 ATTEMPTS = """
 INSERT INTO runs_attempt (run_id, layout_id, number, phase, outcome, reason, reason_text, argv, tool_version, boot_id,
-                          fingerprint, meta, windows, degraded, timeout_s, created_at, started_at, ended_at)
+                          fingerprint, meta, windows, degraded, course, timeout_s, created_at, started_at, ended_at)
 SELECT r.id, l.id, 1, 'done', 'succeeded', '', '', '["fio", "job.ini"]', 'fio-3.33', 'boot', md5(l.id::text), '{}',
-       '[]', '[]', 60, now(), now() - r.position * interval '1 minute', now()
+       '[]', '[]', '{}', 60, now(), now() - r.position * interval '1 minute', now()
 FROM campaigns_run r JOIN runs_layout l ON l.campaign_id = r.campaign_id
 WHERE r.campaign_id = ANY(%(campaigns)s)
 """
