@@ -120,7 +120,7 @@ def test_one_glance_tells_what_runs_what_came_out_and_which_disks_are_free(perso
     person.look("home-lab")
     page.set_viewport_size({"width": 1920, "height": 1080})
     person.picture("home-lab-wall")
-    page.locator(".latest h3 a", has_text="raw SSD").first.click()
+    page.locator(".latest", has_text="raw SSD").first.locator("h3 a").click()
     page.wait_for_url("**/campaigns/*/")
     assert person.complaints == [], "\n".join(person.complaints)
 
