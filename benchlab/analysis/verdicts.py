@@ -413,7 +413,8 @@ def _reason(
     if not design.may_say_none and by_luck:
         return f"{design.order_text}, and so small a difference may be the builds'{after}"
     low, high = exp(one.est - half), exp(one.est + half)
-    return f"{repeats} repeats leave {ratio_range(low, high)} times open{after}"
+    leave = "one repeat leaves" if repeats == 1 else f"{repeats} repeats leave"
+    return f"{leave} {ratio_range(low, high)} times open{after}"
 
 
 def _within(bound: float) -> str:
