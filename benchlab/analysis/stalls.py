@@ -36,7 +36,7 @@ class Means:
     """Plain means of each pair: `est` = mean over the depths of ln(second's mean / first's), its error and degrees.
 
     `logs`: (pairs, 2, depths), ln of the plain means. `stalled`, `runs`: (pairs, 2), how many of each set-up's runs
-    stalled, and all. `level`: (pairs, 2), mean rate of the stalled runs as a share of a typical run; NaN without any.
+    stalled, and all. `level`: (pairs, 2), mean of the stalled runs as a share of a typical run; NaN without any.
     `proven`: that one stalls more than the other.
     """
 
@@ -60,20 +60,28 @@ class Means:
         return half_width(self.se, self.df, share)
 
 
-def plain_means(fit: Fit, luck: Luck) -> Means:
+def plain_means(fit: Fit, luck: Luck, *, lower_is_better: bool = False) -> Means:
+    """Compare plain means, and count the runs that stalled.
+
+    Where lower is better the means are those of 1 / value: a stall is a run that takes longer, the mean latency of all
+    I/Os is the harmonic mean over the runs, and rates and latencies of the same runs get the same verdict.
+    """
     measured, depths = fit.measured, fit.counts.shape[2]
-    share = np.where(measured, np.exp(fit.raw), 0)
+    better = -1.0 if lower_is_better else 1.0
+    raw = better * fit.raw
+    share = np.where(measured, np.exp(raw), 0)
     means = share.sum(axis=3) / fit.counts
-    logs = fit.means + np.log(means)
+    logs = fit.means + better * np.log(means)
     away = np.where(measured, share / means[..., None] - 1, 0)
     df = np.maximum((fit.counts - 1).sum(axis=2), 1e-9)
     each = np.maximum((away**2).sum(axis=(2, 3)) / df, LEAST_NOISE**2)
     of_runs = each * (1 / fit.counts).mean(axis=2) / depths
     variance, free = _with_blocks(of_runs, df, away, measured)
     se, both = welch((variance[:, 0], variance[:, 1]), (free[:, 0], free[:, 1]), luck)
-    low = measured & (fit.raw < -WILD * fit.scale[:, :, None, None]) & (fit.raw < np.log(STALLED))
+    low = measured & (raw < -WILD * fit.scale[:, :, None, None]) & (raw < np.log(STALLED))
     stalled, runs = low.sum(axis=(2, 3)), measured.sum(axis=(2, 3))
     level = np.where(low, share, 0).sum(axis=(2, 3)) / np.where(stalled > 0, stalled, np.nan)
+    level = level**better
     lost = np.where(low, 1 - share, 0).sum(axis=(2, 3)) / runs
     proven = (np.abs(lost[:, 1] - lost[:, 0]) >= LEAST_LOST) & _unlike(stalled, runs)
     est = (logs[:, 1] - logs[:, 0]).mean(axis=1)
@@ -126,11 +134,20 @@ def decide(curve: Estimates, means: Means) -> tuple[Array, Mask]:
 
     The typical run decides unless stalls are proven and the mean says otherwise; then the mean decides where it can.
     """
-    beyond = (
-        means.proven & (np.abs(means.est) >= LEAST) & (np.abs(means.est) > means.half(TWO_SIDED))
-    )
-    by_mean = np.where(beyond, np.sign(means.est), 0)
+    by_mean = _sign_of_means(means)
     agrees = (np.sign(means.est) == curve.sign) | ~means.proven
     sign = np.where((curve.sign != 0) & agrees, curve.sign, by_mean)
     close = np.abs(means.est) + means.half(ONE_SIDED) <= LEAST
     return sign, curve.equal & close & ~means.proven & (sign == 0)
+
+
+def counts_by_means(curve: Estimates, means: Means) -> Mask:
+    """Whether a pair's ratio is that of plain means: stalls are proven, and typical runs do not decide alone."""
+    agrees = (np.sign(means.est) == curve.sign) & (curve.sign != 0)
+    return np.asarray(means.proven & ((_sign_of_means(means) != 0) | ~agrees))
+
+
+def _sign_of_means(means: Means) -> Array:
+    """The sign that plain means show beyond doubt where stalls are proven, else 0."""
+    beyond = (np.abs(means.est) >= LEAST) & (np.abs(means.est) > means.half(TWO_SIDED))
+    return np.where(means.proven & beyond, np.sign(means.est), 0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
-from math import exp, inf, log
+from math import exp, inf, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from benchlab.analysis.differences import (
     ONE_SIDED,
     TWO_SIDED,
     Estimates,
+    Luck,
     compare_pairs,
     half_width,
     luck_of_builds,
@@ -33,7 +34,7 @@ from benchlab.analysis.differences import (
 from benchlab.analysis.fits import Array, Fit
 from benchlab.analysis.formats import ratio_range
 from benchlab.analysis.repeats import WORST, repeats_to_decide, single_run_error
-from benchlab.analysis.stalls import Means, decide, plain_means
+from benchlab.analysis.stalls import Means, counts_by_means, decide, plain_means
 
 # An interval beyond this is useless.
 WIDEST = log(1000)
@@ -62,7 +63,7 @@ WITHIN = {1.05: "5 %", 1.10: "10 %", 1.20: "20 %"}
 
 @dataclass(frozen=True, slots=True)
 class Stalled:
-    """Runs of a set-up that stalled: `runs` of `all_runs`, at `level` times a typical run's rate (None: no runs)."""
+    """Runs of a set-up that stalled: `runs` of `all_runs`, at `level` times a typical run's value (None: no runs)."""
 
     runs: int
     all_runs: int
@@ -76,8 +77,8 @@ class Verdict:
     `low` to `high`: 95 %, None if the error is unknown. `repeats`: fewest and most of a point's. `values`: both means,
     whose ratio this is; None over a curve. `more_repeats`: repeats of each, in all, that would decide; None if it is
     decided, or if no reasonable number does. `bound`: they differ by at most this ratio (95 %), None if unknown. `p`:
-    two-sided, 1 where nothing can be said. `stalled`: of both, where one stalls more than the other: then the ratio is
-    that of the plain means, and `typical` that of typical runs. `assumed`: the noise is not measured, but a worst case.
+    two-sided, 1 where nothing can be said. `stalled`: of both, where one stalls more than the other. `typical`: the ratio
+    of typical runs where `ratio` is that of the plain means for it, else None. `assumed`: the noise is not measured, but a worst case.
     """
 
     conclusion: Conclusion
@@ -167,7 +168,8 @@ def _compare_frozen(
     if not depths:
         return Comparison({}, None, design, left_out=left_out)
     logs, blocks = sweep_logs((first, second), depths)
-    pair = _fit_pair(logs, design, visit_numbers(design, blocks))
+    visits = visit_numbers(design, blocks)
+    pair = _fit_pair(logs, design, visits, lower_is_better=lower_is_better)
     sign = -1 if lower_is_better else 1
     curve = pair.over_curve(sign)
     if len(depths) == 1:
@@ -186,9 +188,9 @@ def decide_pairs(
 
     `logs`: as benchlab.analysis.fits takes them.
     """
-    pair = _fit_pair(logs, design, visits)
+    pair = _fit_pair(logs, design, visits, lower_is_better=lower_is_better)
     sign, _ = decide(pair.curve, pair.means)
-    p = np.where(pair.means.proven, pair.means.p, pair.curve.p)
+    p = np.where(counts_by_means(pair.curve, pair.means), pair.means.p, pair.curve.p)
     unknown = (pair.curve.df == 0) & (pair.fit.counts.min(axis=(1, 2)) < ENOUGH)
     for index in np.flatnonzero(unknown):
         one = _assume_noise(_at(pair.curve, (int(index),)), logs.shape[2], design)
@@ -243,13 +245,17 @@ class _Estimate:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """What is estimated of one pair, and its verdicts. `sign` of the methods: -1 if lower is better."""
+    """What is estimated of one pair, and its verdicts. `sign` of the methods: -1 if lower is better.
+
+    `luck`: of builds, as far as this pair's own visits show it, and at least that of the design.
+    """
 
     fit: Fit
     points: Estimates
     curve: Estimates
     means: Means
     design: Design
+    luck: Luck
 
     def at_depth(self, index: int, sign: int) -> Verdict:
         """Verdict on the typical runs of one depth."""
@@ -258,12 +264,12 @@ class _Pair:
         return replace(found, values=_values(self.fit.means[0, :, index]))
 
     def over_curve(self, sign: int) -> Verdict:
-        """Verdict over all depths, on typical runs and plain means; where stalls are proven the ratio is the means'."""
+        """Verdict over all depths, on typical runs and plain means; it has the ratio of the one that decides."""
         signs, equal = decide(self.curve, self.means)
         typical, mean = (_at(part, (0,)) for part in (self.curve, self.means))
-        proven = bool(self.means.proven[0])
+        by_means = bool(counts_by_means(self.curve, self.means)[0])
         one = replace(
-            mean if proven else typical,
+            mean if by_means else typical,
             sign=int(signs[0]),
             equal=bool(equal[0]),
             bound=max(typical.bound, mean.bound),
@@ -274,10 +280,12 @@ class _Pair:
         found = self._verdict(one, self.fit.counts[0], depths, sign, disagree)
         if single:
             found = replace(
-                found, values=_values((self.means.logs if proven else self.fit.means)[0, :, 0])
+                found, values=_values((self.means.logs if by_means else self.fit.means)[0, :, 0])
             )
-        return (
-            replace(found, stalled=self._stalled(), typical=exp(typical.est)) if proven else found
+        if not self.means.proven[0]:
+            return found
+        return replace(
+            found, stalled=self._stalled(), typical=exp(typical.est) if by_means else None
         )
 
     def _disagree(self, index: int) -> bool:
@@ -307,8 +315,9 @@ class _Pair:
         undecided, more = conclusion in (Conclusion.UNKNOWN, Conclusion.SMALL), None
         if undecided and assumed:
             one, half = replace(one, df=0.0), inf
+        luck = float(self.luck.variance[0])
         if undecided:
-            more = repeats_to_decide(one.est, one.se, one.df, repeats[0], self.design.tau)
+            more = repeats_to_decide(one.est, one.se, one.df, repeats[0], sqrt(luck))
         return Verdict(
             conclusion,
             exp(one.est),
@@ -321,6 +330,7 @@ class _Pair:
                 repeats[0],
                 self.design,
                 more,
+                luck,
                 disagree=disagree,
                 assumed=assumed,
             ),
@@ -337,9 +347,13 @@ def _values(logs: Array) -> tuple[float, float]:
     return first, second
 
 
-def _fit_pair(logs: Array, design: Design, visits: NDArray[np.int64] | None) -> _Pair:
+def _fit_pair(
+    logs: Array, design: Design, visits: NDArray[np.int64] | None, *, lower_is_better: bool
+) -> _Pair:
     fit, points, curve = compare_pairs(logs, design, visits)
-    return _Pair(fit, points, curve, plain_means(fit, luck_of_builds(fit, design, visits)), design)
+    luck = luck_of_builds(fit, design, visits)
+    means = plain_means(fit, luck, lower_is_better=lower_is_better)
+    return _Pair(fit, points, curve, means, design, luck)
 
 
 def _at(part: Estimates | Means, index: tuple[int, ...]) -> _Estimate:
@@ -385,10 +399,12 @@ def _reason(
     repeats: int,
     design: Design,
     more: int | None,
+    luck: float,
     *,
     disagree: bool = False,
     assumed: bool = False,
 ) -> str:
+    """Reason in words. `luck`: variance of ln ratio by the luck of builds."""
     if conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
         if assumed:
             noise = "those of this lab" if design.noise else "the worst that are known"
@@ -396,7 +412,7 @@ def _reason(
         return "1 is outside the 95 % interval, and the estimate is 5 % or more"
     if conclusion == Conclusion.NONE:
         return "the 90 % interval lies within 5 %"
-    by_luck = 2 * design.tau**2 > one.se**2
+    by_luck = 2 * luck > one.se**2
     after = _what_would(more, design, by_luck=by_luck)
     if half == inf:
         many = "one run each" if repeats == 1 else f"{repeats} repeats"

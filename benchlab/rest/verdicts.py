@@ -69,8 +69,8 @@ class SaidSerializer(ObjectSerializer):
     )
     typical_ratio = serializers.FloatField(
         allow_null=True,
-        help_text="Of typical runs, where one line stalls more than the other: then `ratio` is of the plain means; "
-        "null: they stall alike",
+        help_text="Of typical runs, where `ratio` is of the plain means, as one line stalls more than the other; "
+        "null: `ratio` is of typical runs",
     )
     stalled_runs = NumberListField(
         help_text="Runs that stalled, of the baseline and of this line; empty: they stall alike"

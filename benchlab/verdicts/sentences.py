@@ -150,15 +150,18 @@ def _what_is_open(verdict: Verdict) -> str:
 
 
 def _stalls(verdict: Verdict, answer: Answer, row: Row) -> str:
-    """How many runs stalled, and what typical runs do, where the verdict is of the plain means."""
-    if verdict.stalled is None or verdict.typical is None:
+    """How many runs stalled where one set-up stalls more, and what typical runs do beside the plain means."""
+    if verdict.stalled is None:
         return ""
-    parts = [
-        f"{one.runs} of {one.all_runs} runs of {name} at {times_text(one.level)} its typical rate"
+    value = "latency" if answer.lower_is_better else "rate"
+    runs = " and ".join(
+        f"{one.runs} of {one.all_runs} runs of {name} at {times_text(one.level)} its typical {value}"
         for one, name in zip(verdict.stalled, (answer.baseline.label, row.label), strict=True)
         if one.level is not None
-    ]
-    return f"by plain means, for {' and '.join(parts)}; typical runs: {times_text(verdict.typical)}"
+    )
+    if verdict.typical is None:
+        return f"typical runs, besides {runs}"
+    return f"by plain means, for {runs}; typical runs: {times_text(verdict.typical)}"
 
 
 def _depth_phrase(depth: int | None) -> str:

@@ -11,7 +11,7 @@ from benchlab.analysis import verdicts
 from benchlab.analysis.designs import NOT_DECIDABLE, Order, design
 from benchlab.analysis.repeats import noise_of_sweeps
 from benchlab.analysis.verdicts import Conclusion, compare_sweeps
-from tests.analysis.test_verdicts import ABBA, APART, TURNS, sweep
+from tests.analysis.test_verdicts import ABBA, APART, SPREAD, TURNS, sweep
 
 
 @pytest.mark.parametrize(
@@ -119,16 +119,22 @@ def test_a_single_depth_gives_all_its_noise_to_its_runs():
     assert (noise.run, noise.sweep) == pytest.approx((1.25 * np.log(1.1), 0))
 
 
-def test_a_set_up_that_stalls_is_slower_by_its_mean():
-    """9 of 30 runs at half: alike in the others, and its mean is 15 % lower."""
+def stalling(times, level=1.0):
+    """(steady sweep, one of which 9 of 30 runs have `times` of its rate): three depths, ten repeats."""
     dice = np.random.default_rng(4)
     steady, stalls = (
-        {2**d: dict(enumerate(np.exp(dice.normal(7, 0.01, 10)))) for d in range(3)}
-        for _ in range(2)
+        {2**d: dict(enumerate(rate * np.exp(dice.normal(7, 0.01, 10)))) for d in range(3)}
+        for rate in (1, level)
     )
     for depth, blocks in zip(stalls, ((2, 5, 8), (0, 3, 7), (1, 6, 9)), strict=True):
         for block in blocks:
-            stalls[depth][block] *= 0.5
+            stalls[depth][block] *= times
+    return steady, stalls
+
+
+def test_a_set_up_that_stalls_is_slower_by_its_mean():
+    """9 of 30 runs at half: alike in the others, and its mean is 15 % lower."""
+    steady, stalls = stalling(0.5)
     curve = compare_sweeps(steady, stalls, TURNS).curve
     assert curve.conclusion == Conclusion.SLOWER
     assert (curve.ratio, curve.typical) == pytest.approx((0.85, 1), abs=0.02)
@@ -136,3 +142,46 @@ def test_a_set_up_that_stalls_is_slower_by_its_mean():
     assert curve.stalled[1].level == pytest.approx(0.5, abs=0.01)
     level = compare_sweeps(steady, steady, TURNS).curve
     assert level.stalled is None and level.conclusion == Conclusion.NONE
+
+
+def test_a_latency_stalls_where_its_rate_does():
+    """The mirror image gets the mirrored verdict: long runs are the stalls, short ones are none."""
+    steady, stalls = (
+        {depth: {block: 8 / rate for block, rate in cell.items()} for depth, cell in each.items()}
+        for each in stalling(0.5)
+    )
+    curve = compare_sweeps(steady, stalls, TURNS, lower_is_better=True).curve
+    assert curve.conclusion == Conclusion.SLOWER
+    assert (curve.ratio, curve.typical) == pytest.approx((1 / 0.85, 1), abs=0.02)
+    assert [(one.runs, one.all_runs) for one in curve.stalled] == [(0, 30), (9, 30)]
+    assert curve.stalled[1].level == pytest.approx(2, abs=0.04)
+    short = compare_sweeps(*stalling(0.5), TURNS, lower_is_better=True).curve
+    assert short.stalled is None
+
+
+# Seeds with which typical runs decide, and plain means leave it open.
+@pytest.mark.parametrize("seed", [24, 108, 141])
+def test_what_is_decided_shows_in_its_interval(seed):
+    """Whether typical runs or plain means decide: 1 is outside, and the ratio is 5 % away from it."""
+    dice = np.random.default_rng(seed)
+    first, second = (
+        {2**d: dict(enumerate(np.exp(dice.normal(7, 0.03, 3)))) for d in range(7)} for _ in range(2)
+    )
+    for cell in second.values():
+        for block in cell:
+            cell[block] *= 0.95 * (0.5 if dice.random() < 0.25 else 1)
+    curve = compare_sweeps(first, second, TURNS).curve
+    assert curve.conclusion == Conclusion.SLOWER and curve.stalled
+    assert curve.typical is None and curve.high < 1 and curve.ratio < 1 / 1.05
+
+
+def test_repeats_do_not_take_away_what_visits_differ():
+    """In turns, and visits of the two drift apart: only more visits lower that, whatever the design's own tau."""
+    visits = tuple((block, block // 3) for block in range(6))
+    abba = replace(ABBA, visits=(visits, visits))
+    first, second = (sweep(100, 200, 300, 400, spread=SPREAD * 2) for _ in range(2))
+    for cell in second.values():
+        cell.update({block: 1.3 * cell[block] for block in (3, 4, 5)})
+    curve = compare_sweeps(first, second, abba).curve
+    assert curve.conclusion == Conclusion.UNKNOWN
+    assert curve.more_repeats is None and "build in more visits" in curve.reason
