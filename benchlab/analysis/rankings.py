@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from math import exp, log
 from statistics import mean
 
@@ -32,8 +33,8 @@ from benchlab.analysis.verdicts import (
 )
 
 DECIDED = (Conclusion.FASTER, Conclusion.SLOWER)
-# With more set-ups each is compared with the baseline only: a tenth of a millisecond a pair is too much then.
-MOST_COMPARED = 100
+# With more set-ups each is compared with the baseline only. 200 have 19,900 pairs, which take 1.5 s and 100 MB.
+MOST_COMPARED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,35 +163,62 @@ def rank_set_ups(
     different depths, the ratio is over the depths that all have; without any, set-ups that share fewer depths with the
     baseline come last. A set-up that shares none with it is left out.
     """
-    against = {name: _undecide(found, most_p) for name, found in against_baseline.items()}
+    against = {
+        name: found if _is_decided(decisions, (baseline, name), most_p) else _undecide(found)
+        for name, found in against_baseline.items()
+    }
     with_curve = {name: comparison for name, comparison in against.items() if comparison.curve}
     order, partly = _order_by_ratio(with_curve, baseline, -1 if lower_is_better else 1)
     # how many are better, and worse, than each
     better, worse = Counter[int](), Counter[int]()
-    for (first, second), decision in decisions.items():
-        if decision.sign and decision.p <= most_p and {first, second} <= set(order):
-            winner, loser = (second, first) if decision.sign > 0 else (first, second)
-            better[loser] += 1
-            worse[winner] += 1
+    for winner, loser in _wins(decisions, set(order), baseline, most_p):
+        better[loser] += 1
+        worse[winner] += 1
     return [
         Ranked(name, 1 + better[name], len(order) - worse[name], against.get(name))
         for name in sorted(order, key=lambda name: (name in partly, better[name]))
     ]
 
 
-def _undecide(comparison: Comparison, most_p: float) -> Comparison:
+def _wins(
+    decisions: Decisions, ranked: set[int], baseline: int, most_p: float
+) -> set[tuple[int, int]]:
+    """(winner, loser) of each pair that is decided.
+
+    Set-ups that were not compared with each other are decided where the baseline stands between them.
+    """
+    wins = {
+        (second, first) if decision.sign > 0 else (first, second)
+        for (first, second), decision in decisions.items()
+        if decision.sign and decision.p <= most_p and {first, second} <= ranked
+    }
+    if len(ranked) <= MOST_COMPARED:
+        return wins
+    above = [winner for winner, loser in wins if loser == baseline]
+    below = [loser for winner, loser in wins if winner == baseline]
+    return wins | set(product(above, below))
+
+
+def _is_decided(decisions: Decisions, pair: tuple[int, int], most_p: float) -> bool:
+    """True if places count this pair as decided: its verdict must not depend on how its p was rounded."""
+    decision = decisions.get((min(pair), max(pair)))
+    return decision is not None and decision.sign != 0 and decision.p <= most_p
+
+
+def _undecide(comparison: Comparison) -> Comparison:
+    """The comparison without the conclusion over its curve, if that is "faster" or "slower"."""
     curve = comparison.curve
-    if curve is None or curve.conclusion not in DECIDED or curve.p <= most_p:
+    if curve is None or curve.conclusion not in DECIDED:
         return comparison
     small = curve.within is not None
-    return replace(
-        comparison,
-        curve=replace(
-            curve,
-            conclusion=Conclusion.SMALL if small else Conclusion.UNKNOWN,
-            reason="among so many comparisons one like this is to be expected by chance",
-        ),
+    undecided = replace(
+        curve,
+        conclusion=Conclusion.SMALL if small else Conclusion.UNKNOWN,
+        reason="among so many comparisons one like this is to be expected by chance",
     )
+    single = len(comparison.points) == 1
+    points = dict.fromkeys(comparison.points, undecided) if single else comparison.points
+    return replace(comparison, points=points, curve=undecided)
 
 
 def _order_by_ratio(

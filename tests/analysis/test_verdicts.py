@@ -12,11 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import t
 
+from benchlab.analysis import rankings
 from benchlab.analysis.designs import TAU, Order, design
 from benchlab.analysis.differences import discoveries
 from benchlab.analysis.factors import complete_submatrix, factor_effects
 from benchlab.analysis.fits import fit, moderated
-from benchlab.analysis.rankings import compare_with, decide_all, largest_p, rank_set_ups
+from benchlab.analysis.rankings import (
+    Decision,
+    compare_with,
+    decide_all,
+    largest_p,
+    rank_set_ups,
+)
 from benchlab.analysis.repeats import repeats_for_mean, repeats_to_decide
 from benchlab.analysis.verdicts import Conclusion, compare_sweeps
 from benchlab.testing.profiles import examples
@@ -288,6 +295,34 @@ def test_places_are_shared_by_what_cannot_be_told_apart():
     assert [one.against is None for one in found] == [False, False, True, False]
     of_latency = ranked(sweeps, 0, designs, lower_is_better=True)
     assert [one.name for one in of_latency][:2] == [3, 0]
+
+
+def test_places_of_very_many_follow_from_the_baseline(monkeypatch):
+    """Only pairs with it are compared, and what is slower than it is slower than what is faster than it."""
+    monkeypatch.setattr(rankings, "MOST_COMPARED", 3)
+    sweeps = [sweep(*(rate * depth for depth in (1, 2, 3))) for rate in (30, 130, 100, 200, 50)]
+    designs = {(a, b): TURNS for a in range(5) for b in range(a + 1, 5)}
+    found = ranked(sweeps, 2, designs)
+    assert [one.name for one in found] == [3, 1, 2, 4, 0]
+    assert [one.place for one in found] == [1, 1, 3, 4, 4]
+
+
+@pytest.mark.parametrize("rates", [(100,), (100, 200, 300)])
+def test_a_verdict_has_the_word_that_its_place_has(rates):
+    """What many comparisons make a matter of chance is undecided at a single depth as well."""
+    sweeps = [sweep(*rates), sweep(*(1.2 * rate for rate in rates))]
+    decisions = decide_all(sweeps, 0, {(0, 1): TURNS})
+    against = compare_with(0, sweeps, {(0, 1): TURNS})
+    p = against[1].curve.p
+    decided = rank_set_ups({(0, 1): Decision(1, 2 * p)}, against, 0, 2 * p)
+    assert [(one.name, one.place) for one in decided] == [(1, 1), (0, 2)]
+    assert decided[0].against.curve.conclusion == Conclusion.FASTER
+    open_ = rank_set_ups(decisions, against, 0, p / 2)
+    assert [one.place for one in open_] == [1, 1]
+    [undecided] = [one.against for one in open_ if one.against]
+    assert undecided.curve.conclusion in (Conclusion.UNKNOWN, Conclusion.SMALL)
+    if len(rates) == 1:
+        assert [*undecided.points.values()] == [undecided.curve]
 
 
 @pytest.mark.parametrize("order", [Order.INTERLEAVED, Order.ABBA, Order.UNTOLD])
