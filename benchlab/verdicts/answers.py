@@ -385,11 +385,14 @@ def compare_tests(answer: Answer) -> list[ToolTest]:
 
 
 def _compare_metric(answer: Answer, row: Row, metric: str) -> Comparison | None:
-    """Compare a set-up with the baseline by a rate; None if either lacks it."""
+    """Compare a set-up with the baseline by a rate, as the answer does by its own; None if either lacks it."""
     if row.against is None or metric not in row.group.units:
         return None
-    first, second = (sweep_of(line, metric) for line in (answer.baseline.group, row.group))
-    comparison = compare_sweeps(first, second, row.against.design)
+    if metric == answer.metric:
+        return row.against
+    base = answer.baseline
+    lines, names = (base.group, row.group), (base.label, row.label)
+    comparison = compare_lines(lines, names, metric, row.against.design)
     return comparison if comparison.curve else None
 
 

@@ -37,7 +37,10 @@ class Bench:
     ):
         points = [
             made.Point(
-                depth, repeat, top * depth / (depth + 8) * self.dice.gauss(1, noise), scheduler
+                depth,
+                repeat,
+                top * (depth or 8) / ((depth or 8) + 8) * self.dice.gauss(1, noise),
+                scheduler,
             )
             for repeat in repeats
             for depth in depths

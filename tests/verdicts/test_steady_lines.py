@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchlab.analysis.steady import Course, State
+from tests.charts import made
 from tests.verdicts.bench import by_name
 
 pytestmark = pytest.mark.django_db
@@ -86,3 +87,17 @@ def test_means_are_compared_where_they_say_what_a_user_gets(lines, bench, api, c
     before = compared(bench, api)[1]["curve"]
     mark(lines[1], course, repeats=repeats)
     assert compared(bench, api)[1]["curve"] == before
+
+
+def test_every_test_of_a_tool_heeds_what_its_answer_heeds(bench, api):
+    """The answer's own rate has one verdict, and no rate of a line that fell is compared."""
+    load = made.workload(bench.team, "fsync", tool="pg_test_fsync")
+    lines = [
+        bench.measure(bench.build(name), top, depths=(None,), load=load)
+        for name, top in (("a", 400), ("b", 1000))
+    ]
+    mark(lines[1], FELL, depths=(None,))
+    told, b = compared(bench, api)
+    verdicts = {test["metric"]: test["verdict"] for test in b["tests"]}
+    assert told["metric"] in verdicts and len(verdicts) > 1
+    assert set(verdicts.values()) == {"not enough data"} == {b["curve"]["verdict"]}
