@@ -78,7 +78,8 @@ class Verdict:
     whose ratio this is; None over a curve. `more_repeats`: repeats of each, in all, that would decide; None if it is
     decided, or if no reasonable number does. `bound`: they differ by at most this ratio (95 %), None if unknown. `p`:
     two-sided, 1 where nothing can be said. `stalled`: of both, where one stalls more than the other. `typical`: the ratio
-    of typical runs where `ratio` is that of the plain means for it, else None. `assumed`: the noise is not measured, but a worst case.
+    of typical runs where `ratio` is that of the plain means for it, else None. `assumed`: the noise is not measured, but
+    a worst case.
     """
 
     conclusion: Conclusion
