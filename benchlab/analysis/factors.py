@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, product
 from math import exp, log, prod, sqrt
 from typing import TypeVar
@@ -130,6 +131,19 @@ def factor_effects(
     `tau`: of the design, between two builds: it is added to the error of each effect of the first factors, so many as
     are `built` anew, or measured after each other, for each of their levels. Their combinations are the set-ups.
     """
+    frozen = tuple((place, tuple(blocks.items())) for place, blocks in sorted(cells.items()))
+    return _effects_of_frozen(tuple(factors), frozen, tau, built)
+
+
+# A page asks for the same ones whenever it is looked at. Few are kept, as each holds every run of a campaign.
+@lru_cache(maxsize=64)
+def _effects_of_frozen(
+    factors: tuple[str, ...],
+    frozen: tuple[tuple[Place, tuple[tuple[Hashable, float], ...]], ...],
+    tau: float,
+    built: int,
+) -> Effects | None:
+    cells = {place: dict(blocks) for place, blocks in frozen}
     levels = _levels(cells)
     varied = [axis for axis, some in enumerate(levels) if len(some) > 1]
     if len(varied) < 2 or len(cells) != prod(map(len, levels)) or not all(cells.values()):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import polygamma, psi
+from scipy.special import psi, zeta
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -171,7 +171,7 @@ def _prior(spread: Array, half: Array) -> tuple[Array, Array]:
     middle = np.where(own, spread, 0).sum(axis=2, keepdims=True) / np.maximum(count, 1)
     away = np.where(own, (spread - middle) ** 2, 0).sum(axis=(1, 2))
     number = np.maximum(own.sum(axis=(1, 2)), 1)
-    expected = np.where(own, polygamma(1, half), 0).sum(axis=(1, 2)) / number
+    expected = np.where(own, zeta(2, half), 0).sum(axis=(1, 2)) / number
     more = away / np.maximum(np.maximum(count - 1, 0).sum(axis=(1, 2)), 1) - expected
     differ = (more > 0)[:, None, None]
     inverse = 2 * _trigamma_inverse(np.where(more > 0, more, 1.0))[:, None, None]
@@ -181,11 +181,14 @@ def _prior(spread: Array, half: Array) -> tuple[Array, Array]:
 
 
 def _trigamma_inverse(values: Array) -> Array:
-    """Newton on 1 / trigamma, which is nearly straight (Smyth, appendix)."""
+    """Newton on 1 / trigamma, which is nearly straight (Smyth, appendix).
+
+    Trigamma is Hurwitz's zeta(2, x), and its derivative -2 zeta(3, x): polygamma takes four times as long.
+    """
     estimate = 0.5 + 1 / values
     for _ in range(20):
-        now = polygamma(1, estimate)
-        estimate = estimate + now * (1 - now / values) / polygamma(2, estimate)
+        now = zeta(2, estimate)
+        estimate = estimate - now * (1 - now / values) / (2 * zeta(3, estimate))
     return np.asarray(estimate)
 
 

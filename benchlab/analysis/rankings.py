@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
+from itertools import combinations, product
 from math import exp, log
 from statistics import mean
 
@@ -59,6 +59,17 @@ class Ranked:
     against: Comparison | None
 
 
+def compared_pairs(number: int, baseline: int) -> list[tuple[int, int]]:
+    """Pairs of so many set-ups that are compared: all, or of more than MOST_COMPARED those with the baseline."""
+    if number > MOST_COMPARED:
+        return [
+            (min(baseline, other), max(baseline, other))
+            for other in range(number)
+            if other != baseline
+        ]
+    return list(combinations(range(number), 2))
+
+
 def decide_all(
     sweeps: Sequence[Sweep],
     baseline: int,
@@ -66,27 +77,22 @@ def decide_all(
     *,
     lower_is_better: bool = False,
 ) -> Decisions:
-    """Decide each pair of set-ups that share a depth; `designs` by (smaller, larger) index. The baseline is an index.
-
-    Of more than MOST_COMPARED only the pairs with the baseline.
-    """
+    """Decide each of the `compared_pairs` that share a depth; `designs` by (smaller, larger) index."""
     frozen = tuple(freeze_sweep(sweep) for sweep in sweeps)
-    return _decide_frozen(frozen, baseline, tuple(designs.items()), lower_is_better)
+    pairs = compared_pairs(len(sweeps), baseline)
+    return _decide_frozen(frozen, tuple((pair, designs[pair]) for pair in pairs), lower_is_better)
 
 
 # A page asks for the same ones whenever it is looked at.
 @lru_cache(maxsize=256)
 def _decide_frozen(
     frozen: tuple[Frozen, ...],
-    baseline: int,
     designs: tuple[tuple[tuple[int, int], Design], ...],
     lower_is_better: bool,
 ) -> Decisions:
     sweeps = [{depth: dict(cell) for depth, cell in sweep} for sweep in frozen]
     alike: dict[_Shape, list[tuple[int, int]]] = {}
     for pair, design in designs:
-        if len(sweeps) > MOST_COMPARED and baseline not in pair:
-            continue
         first, second = (sweeps[index] for index in pair)
         if depths := common_depths(first, second):
             blocks = {block for sweep in (first, second) for d in depths for block in sweep[d]}

@@ -108,23 +108,38 @@ def robust_means(cells: Sequence[Sequence[float]], enough: int) -> Cells:
 
     Values are above 0, every cell has at least one.
     """
-    logs = [np.log(np.asarray(cell, dtype=float)) for cell in cells]
     counts = np.array([len(cell) for cell in cells], dtype=float)
+    logs = _log_matrix(cells)
+    known = ~np.isnan(logs)
     if min(counts) < enough:
-        means = np.array([log.mean() for log in logs])
-        return Cells(means, float(sum(((log - log.mean()) ** 2).sum() for log in logs)), counts)
-    means = np.array([np.median(log) for log in logs])
-    limit = CLIP * robust_scale(
-        np.concatenate([o - m for o, m in zip(logs, means, strict=True)]), len(cells)
-    )
+        means = np.where(known, logs, 0).sum(axis=1) / counts
+        squares = np.where(known, (logs - means[:, None]) ** 2, 0).sum(axis=1)
+        return Cells(means, float(sum(squares)), counts)
+    means = _medians(logs, counts)
+    limit = CLIP * robust_scale((logs - means[:, None])[known], len(cells))
     for _ in range(ROUNDS):
-        means = np.array(
-            [m + np.clip(o - m, -limit, limit).mean() for o, m in zip(logs, means, strict=True)]
-        )
-    rest = np.concatenate([log_values - mean for log_values, mean in zip(logs, means, strict=True)])
+        moves = np.clip(logs - means[:, None], -limit, limit)
+        means = means + np.where(known, moves, 0).sum(axis=1) / counts
+    rest = (logs - means[:, None])[known]
     clipped = float(np.mean(np.abs(rest) > limit))
     within = float((np.clip(rest, -limit, limit) ** 2).sum()) / (1 - clipped) ** 2
     return Cells(means, within, counts)
+
+
+def _log_matrix(cells: Sequence[Sequence[float]]) -> Array:
+    """Logarithms, a row each, NaN behind the last repeat of a cell with fewer than the largest."""
+    matrix = np.full((len(cells), max(map(len, cells))), np.nan)
+    for row, cell in zip(matrix, cells, strict=True):
+        row[: len(cell)] = cell
+    return np.asarray(np.log(matrix))
+
+
+def _medians(matrix: Array, counts: Array) -> Array:
+    """Median of each row, of so many known values."""
+    # NaN sorts last.
+    ordered, rows = np.sort(matrix, axis=1), np.arange(len(matrix))
+    numbers = counts.astype(int)
+    return np.asarray((ordered[rows, (numbers - 1) // 2] + ordered[rows, numbers // 2]) / 2)
 
 
 def robust_scale(rest: Array, fitted: int = 0) -> float:

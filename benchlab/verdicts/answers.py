@@ -20,6 +20,7 @@ from benchlab.analysis.rankings import (
     Decisions,
     Ranked,
     compare_with,
+    compared_pairs,
     decide_all,
     largest_p,
     rank_set_ups,
@@ -283,7 +284,8 @@ def _match_lines(
         lines, key=lambda line: (line.campaign, builds.builds_of_line(line, known_builds))
     )
     at, keys = baselines.baseline_index(lines, baseline), baselines.line_keys(lines)
-    designs = builds.designs_of(lines, known_builds, lab)
+    pairs = compared_pairs(len(lines), at)
+    designs = builds.designs_of(lines, known_builds, lab, pairs)
     lower = LOWER_IS_BETTER[lines[0].units[metric]]
     sweeps = [sweep_of(line, metric) for line in lines]
     decisions = decide_all(sweeps, at, designs, lower_is_better=lower)

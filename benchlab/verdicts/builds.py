@@ -62,14 +62,15 @@ def builds_of_line(group: Group, builds: Builds) -> list[tuple[int, int]]:
     return sorted({builds[sample.attempt] for sample in group.samples if sample.attempt in builds})
 
 
-def designs_of(lines: Sequence[Group], builds: Builds, lab: Lab) -> dict[tuple[int, int], Design]:
-    """Return the design of each two lines, by their indexes (smaller, larger)."""
-    of_each = [builds_of_line(line, builds) for line in lines]
-    return {
-        (a, b): _design_of((lines[a], of_each[a]), (lines[b], of_each[b]), builds, lab)
-        for a in range(len(lines))
-        for b in range(a + 1, len(lines))
-    }
+def designs_of(
+    lines: Sequence[Group], builds: Builds, lab: Lab, pairs: Iterable[tuple[int, int]]
+) -> dict[tuple[int, int], Design]:
+    """Return the design of each of these pairs of lines, indexes of `lines`."""
+    built = [
+        _Built(line, builds_of_line(line, builds), _effective_builds(line, builds))
+        for line in lines
+    ]
+    return {(a, b): _design_of(built[a], built[b], builds, lab) for a, b in pairs}
 
 
 def design_of(first: Group, second: Group, builds: Builds, lab: Lab) -> Design:
@@ -77,31 +78,32 @@ def design_of(first: Group, second: Group, builds: Builds, lab: Lab) -> Design:
 
     Interleaved: in the same blocks of one layout. In turns: each built at least twice, not one after the other.
     """
-    return designs_of([first, second], builds, lab)[0, 1]
+    return designs_of([first, second], builds, lab, [(0, 1)])[0, 1]
 
 
-def _design_of(
-    group_and_builds: tuple[Group, Sequence[tuple[int, int]]],
-    other: tuple[Group, Sequence[tuple[int, int]]],
-    builds: Builds,
-    lab: Lab,
-) -> Design:
-    (first, of_first), (second, of_second) = group_and_builds, other
-    if not (first.measured_here and second.measured_here):
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A line, its builds, and how many they are if its runs are spread evenly over them."""
+
+    line: Group
+    builds: list[tuple[int, int]]
+    effective: float
+
+
+def _design_of(first: _Built, second: _Built, builds: Builds, lab: Lab) -> Design:
+    lines = first.line, second.line
+    if not all(line.measured_here for line in lines):
         return design(Order.UNTOLD, lab.luck)
-    if of_first == of_second and first.stage == second.stage:
+    if first.builds == second.builds and lines[0].stage == lines[1].stage:
         return design(Order.INTERLEAVED)
-    visits = min(len(of_first), len(of_second))
-    shared = (
-        min(_effective_builds(first, builds), _effective_builds(second, builds))
-        >= MIN_EFFECTIVE_BUILDS
-    )
-    in_turns = visits >= 2 and shared and _count_turns(of_first, of_second) >= 3
-    if first.campaign == second.campaign and in_turns:
-        of_each = tuple(_visits(line, builds) for line in (first, second))
+    visits = min(len(first.builds), len(second.builds))
+    shared = min(first.effective, second.effective) >= MIN_EFFECTIVE_BUILDS
+    in_turns = visits >= 2 and shared and _count_turns(first.builds, second.builds) >= 3
+    if lines[0].campaign == lines[1].campaign and in_turns:
         found = design(Order.ABBA, lab.luck, visits)
-        return replace(found, visits=(of_each[0], of_each[1]))
-    return replace(design(Order.ONE_AFTER_OTHER, lab.luck), noise=lab.noise.get(first.tool))
+        return replace(found, visits=(_visits(lines[0], builds), _visits(lines[1], builds)))
+    noise = lab.noise.get(lines[0].tool)
+    return replace(design(Order.ONE_AFTER_OTHER, lab.luck), noise=noise)
 
 
 def _effective_builds(line: Group, builds: Builds) -> float:

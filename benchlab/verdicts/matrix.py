@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
@@ -171,10 +171,7 @@ def _factors(metric: str, cells: _Cells, tau: float, most: int | None, over: boo
     all_effects = factor_effects(
         FACTORS, {place: cells.values[place] for place in places}, tau, BUILT
     )
-    notable = tuple(
-        NotableEffect(effect, _runs_at_levels(effect, places, cells.runs))
-        for effect in notable_effects(all_effects, most)
-    )
+    notable = _with_runs(notable_effects(all_effects, most), places, cells.runs)
     return Factors(
         metric,
         notable,
@@ -182,18 +179,28 @@ def _factors(metric: str, cells: _Cells, tau: float, most: int | None, over: boo
     )
 
 
-def _runs_at_levels(
-    effect: Effect, places: Iterable[Place], runs: Mapping[Place, Sequence[int]]
-) -> tuple[int, ...]:
-    levels = {FACTORS.index(factor): level for factor, level in effect.levels.items()}
-    return tuple(
-        sorted(
-            run
-            for place in places
-            if all(place[axis] == level for axis, level in levels.items())
-            for run in runs[place]
-        )
-    )
+def _with_runs(
+    effects: Sequence[Effect], places: Collection[Place], runs: Mapping[Place, Sequence[int]]
+) -> tuple[NotableEffect, ...]:
+    """Add the runs that have the levels of each effect."""
+    by_axes: dict[tuple[int, ...], dict[Place, list[int]]] = {}
+    notable = []
+    for effect in effects:
+        axes = tuple(map(FACTORS.index, effect.levels))
+        if axes not in by_axes:
+            by_axes[axes] = _runs_by_levels(axes, places, runs)
+        notable.append(NotableEffect(effect, tuple(by_axes[axes][tuple(effect.levels.values())])))
+    return tuple(notable)
+
+
+def _runs_by_levels(
+    axes: Sequence[int], places: Iterable[Place], runs: Mapping[Place, Sequence[int]]
+) -> dict[Place, list[int]]:
+    """{levels of these factors: all runs that have them, rising}."""
+    found: dict[Place, list[int]] = defaultdict(list)
+    for place in places:
+        found[tuple(place[axis] for axis in axes)] += runs[place]
+    return {levels: sorted(some) for levels, some in found.items()}
 
 
 def notable_effects(effects: Effects | None, most: int | None = None) -> list[Effect]:

@@ -90,6 +90,23 @@ def test_a_robust_mean_is_not_drawn_away():
     assert plain.within == 0 and plain.means[1] == pytest.approx(log(50))
 
 
+@pytest.mark.parametrize("most", [3, 6, 12])
+def test_cells_are_averaged_together_as_each_is_alone(most):
+    """The scale is common: it is that of all residuals."""
+    dice = np.random.default_rng(most)
+    cells = [dice.lognormal(7, 0.05, dice.integers(3, most + 1)).tolist() for _ in range(9)]
+    cells[4][1] *= 0.3
+    logs = [np.log(cell) for cell in cells]
+    means = [np.median(some) for some in logs]
+    sizes = np.sort(np.abs(np.concatenate([some - m for some, m in zip(logs, means, strict=True)])))
+    limit = 2.5 * 1.4826 * np.median(sizes[len(cells) :])
+    for _ in range(12):
+        means = [
+            m + np.clip(some - m, -limit, limit).mean() for some, m in zip(logs, means, strict=True)
+        ]
+    assert robust_means(cells, 3).means == pytest.approx(means, rel=1e-14)
+
+
 @pytest.mark.parametrize(("last", "told"), [(115.0, None), (125.0, 1.25)])
 def test_two_repeats_tell_the_noise_too(last, told):
     """Four cells of (99, 101): noise 0.0141, 4 degrees of freedom, q = 12.18 for two, so it begins at 1.19."""

@@ -18,8 +18,10 @@ from benchlab.analysis.differences import discoveries
 from benchlab.analysis.factors import complete_submatrix, factor_effects
 from benchlab.analysis.fits import fit, moderated
 from benchlab.analysis.rankings import (
+    MOST_COMPARED,
     Decision,
     compare_with,
+    compared_pairs,
     decide_all,
     largest_p,
     rank_set_ups,
@@ -348,6 +350,13 @@ def test_many_pairs_are_decided_as_one_is(order, repeats):
             signs = {Conclusion.FASTER: 1, Conclusion.SLOWER: -1}
             assert decision.sign == signs.get(curve.conclusion, 0)
             assert decision.p == pytest.approx(curve.p)
+
+
+def test_pairs_of_very_many_set_ups_grow_with_their_number_only():
+    assert len(compared_pairs(MOST_COMPARED, 3)) == MOST_COMPARED * (MOST_COMPARED - 1) / 2
+    pairs = compared_pairs(MOST_COMPARED + 1, 3)
+    assert len(pairs) == MOST_COMPARED
+    assert all(first < second and 3 in (first, second) for first, second in pairs)
 
 
 def test_equal_set_ups_share_the_first_place_however_many():
