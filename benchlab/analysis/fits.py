@@ -24,6 +24,8 @@ Mask = NDArray[np.bool_]
 CLIP, ROUNDS = 2.5, 12
 # A run this many scales from its cell's mean is no noise of the others: it stalled, or did what the others did not.
 WILD = 5.0
+# Repeats that differ by less than 10 % do not disagree, however quiet the others are: a tool may have rounded them.
+LEAST_WILD = float(np.log(1.10)) / 2
 # Degrees of freedom that the term of a block costs if all of it is taken away: the term, and its share, are estimated.
 BLOCK_COST = 1.5
 # With fewer blocks that hold both set-ups, what a block shares cannot be told from noise.
@@ -92,7 +94,7 @@ def fit(logs: Array, *, blocks: bool) -> Fit:
     cost = (BLOCK_COST * effects * free / depths)[:, None] * _precisions(scale)
     own_df = np.maximum(counts - 1 - cost[:, :, None], 0)
     noise, df = moderated(np.nansum(drawn**2, axis=3) / ((1 - share) ** 2)[:, :, None], own_df)
-    wild = measured & (size > WILD * scale[:, :, None, None])
+    wild = measured & (size > np.maximum(WILD * scale, LEAST_WILD)[:, :, None, None])
     return Fit(
         means=means[..., 0],
         noise=noise,

@@ -142,7 +142,7 @@ def decide(curve: Estimates, means: Means) -> tuple[Array, Mask]:
 
 
 def counts_by_means(curve: Estimates, means: Means) -> Mask:
-    """Whether a pair's ratio is that of plain means: stalls are proven, and typical runs do not decide alone."""
+    """Pairs whose ratio is that of plain means: stalls are proven, and typical runs do not decide alone."""
     agrees = (np.sign(means.est) == curve.sign) & (curve.sign != 0)
     return np.asarray(means.proven & ((_sign_of_means(means) != 0) | ~agrees))
 

@@ -21,6 +21,7 @@ from scipy.special import stdtr
 
 from benchlab.analysis.designs import NOT_DECIDABLE, Design
 from benchlab.analysis.differences import (
+    ENOUGH_DEPTHS,
     LEAST,
     ONE_SIDED,
     TWO_SIDED,
@@ -42,6 +43,7 @@ WIDEST = log(1000)
 CERTAIN = 0.01
 # Repeats that show noise.
 ENOUGH = 2
+LONE_DEPTH = "one depth bears the difference, so more repeats cannot tell"
 # outstanding I/Os -> block -> value
 Sweep = Mapping[int, Mapping[int, float]]
 
@@ -77,9 +79,9 @@ class Verdict:
     `low` to `high`: 95 %, None if the error is unknown. `repeats`: fewest and most of a point's. `values`: both means,
     whose ratio this is; None over a curve. `more_repeats`: repeats of each, in all, that would decide; None if it is
     decided, or if no reasonable number does. `bound`: they differ by at most this ratio (95 %), None if unknown. `p`:
-    two-sided, 1 where nothing can be said. `stalled`: of both, where one stalls more than the other. `typical`: the ratio
-    of typical runs where `ratio` is that of the plain means for it, else None. `assumed`: the noise is not measured, but
-    a worst case.
+    two-sided, 1 where nothing can be said. `stalled`: of both, where one stalls more than the other. `typical`: the
+    ratio of typical runs where `ratio` is that of the plain means for it, else None. `assumed`: the noise is not
+    measured, but a worst case.
     """
 
     conclusion: Conclusion
@@ -278,7 +280,16 @@ class _Pair:
         depths = self.fit.est.shape[1]
         single = depths == 1
         disagree = single and self._disagree(0)
-        found = self._verdict(one, self.fit.counts[0], depths, sign, disagree)
+        by_spread = not by_means and mean.df > 0 and _named(mean.bound) > _named(typical.bound)
+        found = self._verdict(
+            one,
+            self.fit.counts[0],
+            depths,
+            sign,
+            disagree,
+            limit=mean if by_spread else one,
+            lone_depth=not by_means and _is_lone(typical, depths),
+        )
         if single:
             found = replace(
                 found, values=_values((self.means.logs if by_means else self.fit.means)[0, :, 0])
@@ -304,8 +315,17 @@ class _Pair:
         return first, second
 
     def _verdict(
-        self, one: _Estimate, counts: Array, depths: int, sign: int, disagree: bool
+        self,
+        one: _Estimate,
+        counts: Array,
+        depths: int,
+        sign: int,
+        disagree: bool,
+        *,
+        limit: _Estimate | None = None,
+        lone_depth: bool = False,
     ) -> Verdict:
+        """`limit`: the estimate that leaves most open; `lone_depth`: a single depth bears the whole difference."""
         repeats = int(counts.min()), int(counts.max())
         assumed = one.df == 0 and repeats[0] < ENOUGH
         if assumed:
@@ -316,9 +336,10 @@ class _Pair:
         undecided, more = conclusion in (Conclusion.UNKNOWN, Conclusion.SMALL), None
         if undecided and assumed:
             one, half = replace(one, df=0.0), inf
+        limit = one if assumed or limit is None else limit
         luck = float(self.luck.variance[0])
-        if undecided:
-            more = repeats_to_decide(one.est, one.se, one.df, repeats[0], sqrt(luck))
+        if undecided and not lone_depth:
+            more = repeats_to_decide(limit.est, limit.se, limit.df, repeats[0], sqrt(luck))
         return Verdict(
             conclusion,
             exp(one.est),
@@ -327,13 +348,15 @@ class _Pair:
             _reason(
                 conclusion,
                 one,
+                limit,
                 half,
-                repeats[0],
+                repeats,
                 self.design,
                 more,
                 luck,
                 disagree=disagree,
                 assumed=assumed,
+                lone_depth=lone_depth,
             ),
             None,
             more,
@@ -396,42 +419,61 @@ def _interval(est: float, half: float) -> tuple[float | None, float | None]:
 def _reason(
     conclusion: Conclusion,
     one: _Estimate,
+    limit: _Estimate,
     half: float,
-    repeats: int,
+    repeats: tuple[int, int],
     design: Design,
     more: int | None,
     luck: float,
     *,
-    disagree: bool = False,
-    assumed: bool = False,
+    disagree: bool,
+    assumed: bool,
+    lone_depth: bool,
 ) -> str:
-    """Reason in words. `luck`: variance of ln ratio by the luck of builds."""
+    """Reason in words. `limit`: as for `_verdict`. `luck`: variance of ln ratio by the luck of builds."""
+    runs = "one run each" if repeats == (1, 1) else "one run of one of them"
     if conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
         if assumed:
             noise = "those of this lab" if design.noise else "the worst that are known"
-            return f"one run each: by how much is uncertain; the direction is not, if runs vary no more than {noise}"
+            return f"{runs}: by how much is uncertain; the direction is not, if runs vary no more than {noise}"
         return "1 is outside the 95 % interval, and the estimate is 5 % or more"
     if conclusion == Conclusion.NONE:
         return "the 90 % interval lies within 5 %"
-    by_luck = 2 * luck > one.se**2
-    after = _what_would(more, design, by_luck=by_luck)
+    by_luck = 2 * luck > limit.se**2
+    after = f"; {LONE_DEPTH}" if lone_depth else _what_would(more, design, by_luck=by_luck)
     if half == inf:
-        many = "one run each" if repeats == 1 else f"{repeats} repeats"
-        return (
-            f"{many} ({design.order_text}) shows no noise; measure {more} of each, then "
-            "this can be said"
-        )
+        many = f"{runs} ({design.order_text}) shows"
+        if repeats[0] >= ENOUGH:
+            many = f"{repeats[0]} repeats ({design.order_text}) show"
+        return f"{many} no noise; measure {more} of each, then this can be said"
     if conclusion == Conclusion.SMALL:
         return f"{design.order_text}, at most {_within(one.bound)} apart (95 %){after}"
     if disagree:
         return f"repeats disagree{after}"
+    if lone_depth:
+        return LONE_DEPTH
+    if limit is not one:
+        half = _half(limit)
+        low, high = exp(limit.est - half), exp(limit.est + half)
+        return f"plain means leave {ratio_range(low, high)} times open{after}"
     if abs(one.est) > half:
         return f"the interval does not tell it from a difference below 5 %{after}"
     if not design.may_say_none and by_luck:
         return f"{design.order_text}, and so small a difference may be the builds'{after}"
     low, high = exp(one.est - half), exp(one.est + half)
-    leave = "one repeat leaves" if repeats == 1 else f"{repeats} repeats leave"
+    leave = "one repeat leaves" if repeats[0] == 1 else f"{repeats[0]} repeats leave"
     return f"{leave} {ratio_range(low, high)} times open{after}"
+
+
+def _named(bound: float) -> float:
+    """The smallest of the named ratios that the bound, of ln ratio, lies within; infinite if there is none."""
+    return next((most for most in WITHIN if bound <= log(most)), inf)
+
+
+def _is_lone(curve: _Estimate, depths: int) -> bool:
+    """True if a curve of several depths is undecided only because a single one bears the difference."""
+    several = depths >= ENOUGH_DEPTHS and curve.sign == 0
+    return several and abs(curve.est) >= LEAST and abs(curve.est) > _half(curve)
 
 
 def _within(bound: float) -> str:

@@ -186,3 +186,41 @@ def test_repeats_do_not_take_away_what_visits_differ():
     curve = compare_sweeps(first, second, abba).curve
     assert curve.conclusion == Conclusion.UNKNOWN
     assert curve.more_repeats is None and "build in more visits" in curve.reason
+
+
+def test_a_difference_that_one_depth_bears_needs_no_more_repeats():
+    """However many repeats there are, the curve does not follow from one depth."""
+    half = sweep(*[100] * 4)
+    half[4] = {block: value / 3 for block, value in half[4].items()}
+    found = compare_sweeps(sweep(*[100] * 4), half, TURNS)
+    assert found.curve.conclusion == Conclusion.UNKNOWN and found.curve.high < 1
+    assert found.curve.reason == "one depth bears the difference, so more repeats cannot tell"
+    assert found.curve.more_repeats is None and list(found.unlike) == [4]
+
+
+def test_what_plain_means_leave_open_is_said_of_them():
+    """Both at half in their first block: typical runs are equal, and plain means cannot tell."""
+    first, second = (sweep(*[100] * 4, spread=(1, 1.01, 0.99, 1, 1.005)) for _ in range(2))
+    for cell in (*first.values(), *second.values()):
+        cell[0] /= 2
+    curve = compare_sweeps(first, second, TURNS).curve
+    assert curve.conclusion == Conclusion.UNKNOWN and 0.95 < curve.low < curve.high < 1.05
+    assert curve.reason.startswith("plain means leave ")
+
+
+@pytest.mark.parametrize(
+    ("repeats", "words"), [((1, 1), "one run each ("), ((1, 10), "one run of one of them (")]
+)
+def test_one_run_is_not_said_of_a_set_up_that_has_more(repeats, words):
+    first, second = (sweep(100, 200, spread=(SPREAD * 4)[:count]) for count in repeats)
+    assert compare_sweeps(first, second, APART).curve.reason.startswith(words)
+
+
+@pytest.mark.parametrize(("last", "says"), [(101, Conclusion.FASTER), (125, Conclusion.UNKNOWN)])
+def test_rounded_repeats_do_not_disagree(last, says):
+    """Of a tool that rounds, most repeats are the same number; one in the next step is no outlier."""
+    second = sweep(*[110] * 7, spread=(1, 1, 1))
+    second[8][2] *= last / 100
+    point = compare_sweeps(sweep(*[100] * 7, spread=(1, 1, 1)), second, TURNS).points[8]
+    assert point.conclusion == says
+    assert point.reason.startswith("repeats disagree") == (says == Conclusion.UNKNOWN)
