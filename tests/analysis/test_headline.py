@@ -146,6 +146,7 @@ def test_the_luck_of_a_build_is_in_every_interval():
 
 
 @pytest.mark.slow
+@pytest.mark.draws
 @pytest.mark.parametrize(
     ("noise", "repeats", "second"),
     [

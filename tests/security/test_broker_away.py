@@ -97,7 +97,8 @@ def test_who_is_logged_in_goes_on_reading(web, team, store):
         made.swept(campaign, host, made.topology(team, name), made.workload(team))
     one = f"/campaigns/{campaign.pk}/"
     pages = ["/", "/campaigns/", one, "/runs/", f"/runs/{campaign.runs.all()[0].pk}/",
-             "/hosts/", f"/hosts/{host.pk}/", "/explore/", f"/compare/?campaign={campaign.pk}", "/import/"]  # fmt: skip
+             "/hosts/", f"/hosts/{host.pk}/", f"/explore/?campaign={campaign.pk}",
+             f"/compare/?campaign={campaign.pk}", "/import/"]  # fmt: skip
     web.raise_request_exception = False
     store.away(signal.SIGKILL)
     assert {page: web.get(page).status_code for page in pages} == dict.fromkeys(pages, 200)

@@ -202,7 +202,8 @@ def test_the_walk_looks_where_parameters_are(rows, owner, looked_for):
         f"/campaigns/{rows.campaign.pk}/": {"metric", "moment", "log", "fold", "heat", "baseline", "q"},
         "/runs/": {"fields", "ordering"},
         "/compare/": {"campaign", "topology", "host", "workload"},
-        "/explore/": {"campaign", "topology", "host", "workload", "x", "y", "where", "sort"},
+        f"/explore/?campaign={rows.campaign.pk}":
+            {"campaign", "topology", "host", "workload", "x", "y", "where", "sort"},
         "/api/findings/": {"campaign", "severity", "kind", "dismissed", "ordering"},
     }.items():  # fmt: skip
         looked_for.clear()

@@ -61,7 +61,7 @@ def headline(web) -> tuple[str, str]:
     [article] = re.findall(
         r'<article class="card w3 latest">(.*?)</article>', web.get(reverse("home")).text, re.S
     )
-    says = re.search(r"<h3><a [^>]*>(.*?)</a></h3>", article, re.S)[1]
+    says = re.search(r"<p><strong>(.*?)</strong></p>", article, re.S)[1]
     badges = re.findall(r'<span class="badge[^"]*">(.*?)</span>', article)
     return unescape(says), " ".join(badges)
 
