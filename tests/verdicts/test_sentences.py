@@ -325,7 +325,12 @@ SECTIONS = {
 def distinct(texts: Sequence[str]) -> list[str]:
     """Sentences that have a clause which none before them has."""
     seen: set[str] = set()
-    return [text for text in texts if wordings(text) - seen and not seen.update(wordings(text))]
+    listed = []
+    for text in texts:
+        if not wordings(text) <= seen:
+            listed.append(text)
+            seen |= wordings(text)
+    return listed
 
 
 @pytest.fixture(scope="module")
