@@ -141,11 +141,11 @@ class Pair:
         return f"{least} repeats" if least == most else f"{least} to {most} repeats"
 
     def difference_sentence(self) -> str:
-        """ "at most 8 % of difference to the IOPS: B against A over all depths (95 %, 3 repeats)"."""
+        """ "changes the IOPS by at most 8 %: B against A over all depths (95 %, 3 repeats)"."""
         assert self.largest_difference is not None
         percent = max(1, ceil(100 * self.largest_difference))
         names = f"{self.second.name} against {self.first.name} {self._where}".rstrip()
-        most = f"at most {percent} % of difference to the {figure_word(self.figure)}"
+        most = f"changes the {figure_word(self.figure)} by at most {percent} %"
         return f"{most}: {names} (95 %, {self._repeats_text})"
 
     def interval_text(self) -> str:

@@ -403,25 +403,30 @@ def _median_if_known(values: Sequence[float | None]) -> float | None:
 
 
 def full_station_text(station: FullStation, cap: Cap | None = None) -> str:
-    """ "the disks, where 92 % of the I/Os wait that the last doubling added"."""
+    """ "the disks, where 92 % of the I/Os added after 32 outstanding wait"."""
     share = _queued_share(station.queued)
     busy = f"{percent_text(station.cpu or 0.0)} busy (its busiest core, or the tool's own thread)"
-    cpu = "how busy the CPU was is unknown" if station.cpu is None else f"the CPU was {busy}"
-    disks_text = f"{share} of the I/Os that the last doubling added wait at the disks, {cpu}"
+    cpu = "CPU use is unknown" if station.cpu is None else f"the CPU was {busy}"
+    added = f"of the I/Os added after {station.depth // 2} outstanding"
+    disks_text = f"{share} {added} wait at the disks, {cpu}"
     if station.full == Full.NOT_YET:
-        return f"nothing yet, it has {percent_text(station.gain)} more IOPS than at half, so measure deeper"
+        gain = (
+            f"IOPS are {percent_text(station.gain)} above those at {station.depth // 2} outstanding"
+        )
+        return f"nothing yet, {gain}; measure deeper"
     if station.full == Full.CPU:
         return f"the CPU, {busy}"
     if station.full == Full.DEVICES:
-        which = f"{station.device}, of the disks," if station.device else "the disks,"
+        which = f"{station.device}, one of the disks," if station.device else "the disks,"
         own = " or a cap on them," if cap else ""
-        return f"{which}{own} where {share} of the I/Os wait that the last doubling added"
+        return f"{which}{own} where {share} {added} wait"
     if station.full == Full.LAYERS:
         inside = _queued_share(station.inside or 0.0)
-        return f"the layers above the disks, where {inside} of the I/Os wait that the last doubling added; {disks_text}"
+        return f"the layers above the disks, where {inside} {added} wait; {disks_text}"
     if station.full == Full.NOTHING:
-        return f"nothing that is seen, but a lock, a log, a link or a limit above the disks; {disks_text}"
-    return f"cannot be told; {disks_text}"
+        limit = "the limit may be a lock, a log, a link or a cap above the disks"
+        return f"nothing that was watched; {limit}; {disks_text}"
+    return f"unclear; {disks_text}"
 
 
 def _queued_share(queued: float) -> str:

@@ -147,13 +147,13 @@ def _knee_texts(found_knee: Knee | None, limit: Cap | None) -> Iterator[str]:
     """Describe the knee and the cap, with a reservation if they rest on fewer than three repeats."""
     capped = [_cap_text(limit)] if limit else []
     if found_knee is None:
-        yield f"at least {ENOUGH_DEPTHS} depths, each with IOPS, are needed"
+        yield f"unknown, as it takes at least {ENOUGH_DEPTHS} depths with IOPS"
         yield from capped
         return
     if limit and found_knee.uncertain:
         yield (
             f"capped at {si(limit.iops, 'op/s')} from {limit.low} on; "
-            f"where it bends below {limit.low} these points do not say"
+            f"add depths below {limit.low} to see where it bends"
         )
     elif limit and found_knee.at == limit.low:
         level = f"{si(limit.iops, 'op/s')}, within {_within_text(limit)}"
@@ -164,7 +164,7 @@ def _knee_texts(found_knee: Knee | None, limit: Cap | None) -> Iterator[str]:
     if found_knee.irregular:
         yield f"irregular, off any smooth curve by {found_knee.misfit:.0%}".replace("%", " %")
     if not found_knee.drawn:
-        yield f"by {REPEAT_COUNTS[found_knee.repeats]} a depth (three are needed to draw it)"
+        yield f"from {REPEAT_COUNTS[found_knee.repeats]} per depth (three are needed to draw it)"
 
 
 def _knee_position(found_knee: Knee) -> str:
@@ -178,7 +178,7 @@ def _knee_position(found_knee: Knee) -> str:
         else f"perhaps {found_knee.low}"
     )
     if found_knee.at is None:
-        deeper = " or deeper than was measured, so measure deeper" if found_knee.beyond else ""
+        deeper = " or deeper than was measured; measure deeper" if found_knee.beyond else ""
         return f"uncertain, {between}{deeper}"
     about = "" if found_knee.drawn else "about "
     return f"{about}{found_knee.at} outstanding{f' ({between}, 95 %)' if found_knee.low != found_knee.high else ''}"

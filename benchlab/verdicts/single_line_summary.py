@@ -156,10 +156,10 @@ def why_not_compared(groups: Sequence[Group]) -> str:
         return "So far there is nothing to compare: the campaign is not over."
     if len({line.topology for line in groups}) == 1:
         return (
-            "One layout: nothing to compare it with. Measure another one with the same workloads, or compare this"
-            " campaign with one of yours or of the library."
+            "One layout: nothing to compare it with. Measure another with the same workloads, or compare this"
+            " campaign with another of yours or one of the library."
         )
     return (
-        "No two of these lines had the same workload and were in order, so none is held against another. Measure the"
-        " layouts with the same workloads."
+        "Nothing to compare: no two layouts that were in order (not degraded) ran the same workload. Measure them with"
+        " the same workloads."
     )

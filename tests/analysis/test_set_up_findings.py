@@ -108,8 +108,8 @@ def said(kind, first, second, truth=1.0, grown="", allowed=()):
     ("kind", "first", "second", "grown", "allowed"),
     [
         ("overtakes", DISK, POOL, "", ()),
-        ("slog_costs", POOL, LOGGED, "", ("the log device (nvme0n1) makes at most",)),
-        ("cache_does_not_help", DISK, CACHED, "", ("the cache makes at most",)),
+        ("slog_costs", POOL, LOGGED, "", ("the log device (nvme0n1) changes the IOPS by at most",)),
+        ("cache_does_not_help", DISK, CACHED, "", ("the cache changes the IOPS by at most",)),
         ("sync_disabled", POOL, UNSAFE, "", ()),
         ("grown_slower", POOL, POOL, "after-1", ()),
         ("conditions_differ", DISK, POOL, "", ()),
@@ -195,12 +195,14 @@ def test_slower_after_a_growth_is_said_of_the_depths_that_are():
 def test_where_disks_scale_at_some_depths_the_others_are_named():
     """Of 4 to 64, which all four can share: over all 1.15 times, below the quarter; but twice at 64."""
     [says] = by_depth([1, 1, 1, 1, 1, 1, 2], "disks_do_not_scale", TWO, FOUR)
-    assert says.startswith("with 4 disks instead of 2 at 4, 8, 16 and 32 outstanding: b does")
+    assert says.startswith(
+        "4 disks instead of 2 gain little at 4, 8, 16 and 32 outstanding: b does"
+    )
     assert "over all depths" not in says
     [says] = by_depth([1] * 7, "disks_do_not_scale", TWO, FOUR)
-    assert says.startswith("with 4 disks instead of 2 b does") and "over all depths" in says
+    assert says.startswith("4 disks instead of 2 gain little: b does") and "over all depths" in says
     [says] = by_depth([1, 1, 1, 2, 2, 2, 2], "disks_do_not_scale", TWO, FOUR)
-    assert says.startswith("with 4 disks instead of 2 at 4 outstanding: b does")
+    assert says.startswith("4 disks instead of 2 gain little at 4 outstanding: b does")
     assert by_depth([1, 1, 2, 2, 2, 2, 2], "disks_do_not_scale", TWO, FOUR) == []
 
 
@@ -215,7 +217,7 @@ def test_where_disks_scale_at_some_depths_the_others_are_named():
 )
 def test_a_disk_is_a_stripe_of_one(stack, told):
     says = by_depth([1] * 7, "disks_do_not_scale", DISK, stack)
-    assert [one.startswith("with 2 disks instead of 1 b does 1.00") for one in says] == [
+    assert [one.startswith("2 disks instead of 1 gain little: b does 1.00") for one in says] == [
         True
     ] * told
     assert by_depth([2] * 7, "disks_do_not_scale", DISK, stack) == []

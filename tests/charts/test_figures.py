@@ -89,11 +89,11 @@ def test_one_line_shows_all_latencies_and_its_knee():
         (
             group(repeats=2),
             "about 4 outstanding, from there on 5.1 k IOPS, within 0.1 %;"
-            " by two repeats a depth (three are needed to draw it)",
+            " from two repeats per depth (three are needed to draw it)",
         ),
         (
             group(depths={1: 1683.0, 4: 5095.0}),
-            "at least 4 depths, each with IOPS, are needed",
+            "unknown, as it takes at least 4 depths with IOPS",
         ),
         (replace(group(), over=False), "not before the campaign is over"),
         (
@@ -130,7 +130,7 @@ def published(name, repeats=3):
             "Intel S4610, test 1",
             1,
             "about 16 outstanding (between 8 and 16, 95 %), from there on 69.6 k IOPS, within 0.2 %;"
-            " by one repeat a depth (three are needed to draw it)",
+            " from one repeat per depth (three are needed to draw it)",
         ),
     ],
 )
@@ -141,7 +141,7 @@ def test_a_knee_where_the_cap_begins_is_one_statement(name, repeats, words):
 def test_a_cap_that_hides_the_knee_says_so():
     """Repeats at 16 as low as those at 1: the cap is certain, the rise up to it is not."""
     line = noisy({1: 90.0, 2: 95.0, 4: 99.0, 8: 100.0, 16: 150.0, 32: 150.0, 64: 150.0}, 0.30)
-    words = "capped at 145 IOPS from 16 on; where it bends below 16 these points do not say"
+    words = "capped at 145 IOPS from 16 on; add depths below 16 to see where it bends"
     assert line_analysis.curve_answer_text(line) == words
 
 

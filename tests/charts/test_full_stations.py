@@ -84,7 +84,7 @@ def test_the_disks_are_full_where_what_was_added_waits(line, user, web):
     assert found.queued == pytest.approx(0.9375) and found.cpu == pytest.approx(0.3)
     [card] = campaign_cards(user, campaign.pk)
     [(_, depth, words)] = card.full_stations
-    told = "the disks, where 94 % of the I/Os wait that the last doubling added"
+    told = "the disks, where 94 % of the I/Os added after 32 outstanding wait"
     assert (depth, words) == (64, told)
     page = web.get(reverse("campaign-detail", args=[campaign.pk])).content.decode()
     assert f"at 64 {told}." in page
@@ -123,7 +123,7 @@ def test_the_layers_between_a_volume_and_its_disks(line, user, django_assert_num
     with django_assert_num_queries(3):
         [one] = device_work.find_full_stations(found).values()
     assert one.full == Full.LAYERS and one.inside == pytest.approx(28 / 32)
-    told = "the layers above the disks, where 88 % of the I/Os wait that the last doubling added"
+    told = "the layers above the disks, where 88 % of the I/Os added after 32 outstanding wait"
     assert device_work.full_station_text(one).startswith(told)
     Series.objects.filter(device="dm-0").delete()
     [one] = only(campaign, user).values()
@@ -175,7 +175,7 @@ def test_of_a_result_from_elsewhere_by_the_disks_that_its_source_tells(line, use
     [found] = only(campaign, user).values()
     assert found.full == Full.DEVICES and found.queued == pytest.approx(0.9375)
     assert (found.cpu, found.inside) == (None, None)
-    told = "the disks, where 94 % of the I/Os wait that the last doubling added"
+    told = "the disks, where 94 % of the I/Os added after 32 outstanding wait"
     assert device_work.full_station_text(found) == told
 
 
@@ -225,22 +225,22 @@ def said(full, cap=None, **more):
 
 def test_words():
     both = said(Full.DEVICES, Cap(16, 64, 5000.0), queued=0.9, device="sdb")
-    assert both.startswith("sdb, of the disks, or a cap on them, where 90 % of the I/Os wait")
+    assert both.startswith("sdb, one of the disks, or a cap on them, where 90 % of the I/Os added")
     assert (
         said(Full.CPU, cpu=0.96)
         == "the CPU, 96 % busy (its busiest core, or the tool's own thread)"
     )
-    nothing = "nothing that is seen, but a lock, a log, a link or a limit above the disks; 10 % of"
+    nothing = "nothing that was watched; the limit may be a lock, a log, a link or a cap above the disks; 10 % of"
     assert said(Full.NOTHING).startswith(nothing) and "the CPU was 40 % busy" in said(Full.NOTHING)
-    assert said(Full.NOTHING, cpu=None).endswith("how busy the CPU was is unknown")
-    assert said(Full.NOT_YET, gain=0.3).startswith("nothing yet, it has 30 % more IOPS")
-    assert said(Full.UNCLEAR, queued=-0.1).startswith("cannot be told; 0 % of")
+    assert said(Full.NOTHING, cpu=None).endswith("CPU use is unknown")
+    assert said(Full.NOT_YET, gain=0.3).startswith("nothing yet, IOPS are 30 % above those at")
+    assert said(Full.UNCLEAR, queued=-0.1).startswith("unclear; 0 % of")
 
 
 def test_no_more_waits_than_was_added():
     """By the noise of two depths the share is 1.13 once in a while: on a page no share is above all of it."""
     found = FullStation(Full.DEVICES, 0.01, 1.13, 0.1, 16, "nbd8")
-    assert "where 100 % of the I/Os wait" in device_work.full_station_text(found)
+    assert "where 100 % of the I/Os added" in device_work.full_station_text(found)
     inside = replace(found, full=Full.LAYERS, queued=-0.02, inside=1.02)
-    assert "where 100 % of the I/Os wait" in device_work.full_station_text(inside)
+    assert "where 100 % of the I/Os added" in device_work.full_station_text(inside)
     assert "0 % of the I/Os" in device_work.full_station_text(inside)

@@ -43,7 +43,7 @@ def test_it_is_stored_with_the_findings(fallen):
     other.refresh_from_db()
     assert other.course == {"state": "no series"}
     assert fallen.attempt.findings.get(kind="not_steady").says == (
-        "at 40 s of 120 s the IOPS fell from 9.00 k IOPS to 3.00 k IOPS and stayed: the mean is of neither"
+        "at 40 s of 120 s the IOPS fell from 9.00 k IOPS to 3.00 k IOPS and stayed there: the mean describes neither"
     )
 
 

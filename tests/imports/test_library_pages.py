@@ -104,7 +104,7 @@ def test_what_the_cloud_disks_curves_say(web):
     said = dict(card.knees)
     assert said[SSD].startswith("about 4 outstanding, from there on 5.1 k IOPS")
     assert said[HDD].startswith("about 8 outstanding") and "cap" not in said[HDD]
-    assert "by one repeat a depth" in said[SSD]
+    assert "from one repeat per depth" in said[SSD]
     assert card.workers == 4
     text = page.content.decode()
     assert "4 times the outstanding I/Os were in flight at every point" in text

@@ -88,7 +88,8 @@ def test_a_rating_typed_on_the_page_is_reached_at_a_depth(web, team, raw):
     set_ups.sweep_campaigns([campaign.pk])
     [found] = Finding.objects.filter(campaign=campaign, kind="rating_reached_at_depth")
     assert (
-        "reaches what its disk is rated for at 8 outstanding: 13.0 IOPS of 13.0 IOPS" in found.says
+        "reaches the rating of its disk at 8 outstanding: 13.0 IOPS against 13.0 IOPS rated"
+        in found.says
     )
     [found] = Finding.objects.filter(campaign=campaign, kind="rating_reached")
     assert "100 % of the 13.0 IOPS that P30 is rated for" in found.says

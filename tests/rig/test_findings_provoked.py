@@ -172,7 +172,7 @@ def test_a_run_on_one_disk_is_told_what_spoilt_it(measure, rig, team, user):
             "cpu_bound": "busy",
             "above_ceiling": "more than the 8.00 MB/s that its disks are rated for",
         },
-        "half as deep": {"depth_not_reached": "of the 16 asked, so the depth was not reached"},
+        "half as deep": {"depth_not_reached": "of the 16 requested, so the depth was not reached"},
         "beside others": {"other_io": f"were written on {SLOW} while the tool only read"},
     }
     # How much of its time fio itself takes where no disk is waited for is this machine's.
@@ -244,7 +244,7 @@ def test_a_stripe_that_few_of_its_disks_carry_and_one_that_is_uneven(measure, ri
     )
     wanted: Wanted = {
         "all of it": {},
-        "6 blocks": {"uneven_members": "where 25 % each were even"},
+        "6 blocks": {"uneven_members": "where 25 % each would be even"},
         "synced": {"few_members": r"^2 of 4 disks .* (9\d|100) % of the bytes written"},
     }
     assert_told(campaign, wanted)

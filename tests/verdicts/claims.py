@@ -37,7 +37,7 @@ HDD_NONE, HDD_READ = "Azure HDD S30, host cache none", "Azure HDD S30, host cach
 SSD_READ, SSD_WRITE = "Azure SSD P30, host cache read only", "Azure SSD P30, host cache read/write"
 FSYNC, FDATASYNC = "one.fsync.ops", "one.fdatasync.ops"
 SUM = "summary at the end"
-BY_ONE = "by one repeat a depth (three are needed to draw it)"
+BY_ONE = "from one repeat per depth (three are needed to draw it)"
 CAP = "from there on 5.1 k IOPS, within 0.1 %"
 
 
@@ -124,7 +124,8 @@ class Claim:
 REACHES = Finds(
     "rating_reached_at_depth",
     AZURE,
-    "{SSD} reaches what its disk is rated for at 4 outstanding: 5.10 k IOPS of 5.00 k IOPS (one repeat: not decided)",
+    "{SSD} reaches the rating of its disk at 4 outstanding: 5.10 k IOPS against 5.00 k IOPS rated (one repeat: not"
+    " decided)",
 )
 P, C, O = Holds.PROVEN, Holds.CONTRADICTED, Holds.OPEN  # noqa: E741
 CLAIMS = (
@@ -195,8 +196,8 @@ CLAIMS = (
         (
             Ratio(SLOG, BARE, FSYNC, 7016.477, 45507.091),
             Ratio(SLOG, POOL, FDATASYNC, 6107.726, 8086.756),
-            Finds("slog_costs", PG, "whether the log device (dfa) pays is open: {SLOG} did 0.76 times the fdatasyncs of"
-                  " {POOL} at 1 outstanding (one repeat each: not decided)"),
+            Finds("slog_costs", PG, "it is undecided whether the log device (dfa) helps: {SLOG} did 0.76 times the"
+                  " fdatasyncs of {POOL} at 1 outstanding (one repeat each: not decided)"),
         ),
     ),
     Claim(
@@ -266,8 +267,8 @@ CLAIMS = (
         O,
         (
             Lacks("the HDD without a cache is printed at one outstanding I/O only"),
-            Finds("rating_reached_at_depth", AZURE, "{HDD} does more than its disk is rated for at 2 outstanding:"
-                  " 633 IOPS of 500 IOPS (one repeat: not decided)"),
+            Finds("rating_reached_at_depth", AZURE, "{HDD} exceeds the rating of its disk at 2 outstanding:"
+                  " 633 IOPS against 500 IOPS rated (one repeat: not decided)"),
         ),
     ),
     Claim(

@@ -102,7 +102,7 @@ def _fits_in_memory(run: Run) -> Iterator[Finding]:
         return
     yield Finding(
         f"it wrote {rate(size, 'B')} through the page cache of a host with {rate(memory, 'B')} of memory and never "
-        "flushed it: the rate may be the memory's",
+        "flushed it: the rate may be that of the memory",
         Severity.DOUBT,
         {
             "size": Number(size, "B", "what it went over"),
@@ -204,14 +204,14 @@ def compressible_data(run: Run) -> Iterator[Finding]:
     way = "write" if run.access.writes else "read"
     counted, moved = run.tool_rate(way), run.disk_rate(way)
     numbers = {}
-    sentence = f"its data are zeros or repeat themselves, and {layer} packs them"
+    sentence = f"its data is zeros or repeats itself, and {layer} shrinks it"
     if counted:
         numbers["tool"] = tool_number(run, way)
         if moved is not None and moved < PACKED * counted:
             numbers["disks"] = disks_number(moved, way)
             verb = "wrote" if way == "write" else "read"
             part = share(moved / counted)
-            sentence += f": of {rate(counted)} that it {verb} the disks saw {rate(moved)} ({part})"
+            sentence += f": the tool {verb} {rate(counted)}, the disks only {rate(moved)} ({part})"
     elif name := _first_figure(run, "bandwidth", "iops", "read.iops", "write.iops"):
         numbers["figure"] = _figure_number(run, name, f"{name}, by the tool")
     if numbers:

@@ -64,7 +64,7 @@ def cpu_bound(run: Run) -> Iterator[Finding]:
     own, (name, busy) = run.own_thread, busiest(run)
     if own >= BUSY:
         yield Finding(
-            f"The tool's own threads were busy {share(own)} of the time: one more request finds no CPU",
+            f"The tool's own threads were busy {share(own)} of the time: they may be the limit, so try more jobs",
             Severity.LIMIT,
             {"tool": Number(own, "1", "CPU time of the tool's jobs", figure="cpu.user")},
             about="tool",
@@ -95,7 +95,7 @@ def cpu_slowed(run: Run) -> Iterator[Finding]:
     if used >= OFTEN:
         periods = "periods in which the quota was used up"
         yield Finding(
-            f"the host's CPU quota (cgroup) was used up in {share(used)} of its periods: what ran then had to wait",
+            f"the host's CPU quota (cgroup) was used up in {share(used)} of its periods: its programs then had to wait",
             Severity.DOUBT,
             {"quota": Number(used, "1", periods, metric="cpu.quota")},
             about="quota",
@@ -121,9 +121,9 @@ def _throttled_by_heat(run: Run) -> Iterator[Finding]:
     at = ""
     if not isnan(clock):
         numbers["clock"] = Number(clock, "1", "clock, of its highest", metric="cpu.speed")
-        at = f"; over the run its clock was {share(clock)} of its highest"
+        at = f"; its mean clock was {share(clock)} of its highest"
     yield Finding(
-        f"the CPU was throttled for heat, counted in {times} of {len(samples)} samples while it measured{at}",
+        f"the CPU throttled itself for heat in {times} of {len(samples)} samples{at}",
         Severity.DOUBT if throttled >= OFTEN else Severity.NOTE,
         numbers,
         about="heat",
@@ -171,15 +171,15 @@ def nothing_is_full(run: Run) -> Iterator[Finding]:
     low, high = share(min(busy)), share(max(busy))
     between = high if low == high else f"{low} to {high}"
     numbers = {"disks": Number(max(busy), "1", "busy time of the busiest disk", metric="util")}
-    cpu = "nobody looked at the CPU"
+    cpu, limit = "the CPU was not watched", "not the disks, but perhaps the CPU,"
     if any(track.device for track in run.measured_tracks("cpu.idle")):
         cpu = "the CPU was hardly sampled"
     if not isnan(core):
-        cpu = f"the busiest core {share(core)}"
+        cpu, limit = f"the busiest core {share(core)}", "elsewhere: perhaps"
         numbers["core"] = Number(core, "1", "busy time of the busiest core", metric="cpu.idle")
     yield Finding(
-        f"The disks were {between} busy, {cpu}: the limit is elsewhere (one request at a time, a lock, a log,"
-        " memory, a link)",
+        f"The disks were {between} busy, {cpu}. The limit is {limit} one request at a time, a lock, a log, memory"
+        " or a link",
         Severity.LIMIT,
         numbers,
     )

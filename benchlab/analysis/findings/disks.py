@@ -58,10 +58,14 @@ def amplified(run: Run) -> Iterator[Finding]:
             continue
         times, window, moved, requested = max(candidates)
         what = "reads" if way == "read" else "writes"
-        own = f", of which the layout's own copies and parity make up to {due:g}" if due > 1 else ""
+        own = (
+            f"; the layout's own copies and parity explain up to {times_text(due)}"
+            if due > 1
+            else ""
+        )
         yield Finding(
             f"The {what} on disk are {times_text(times)} those of the tool{own}: {rate(moved)} on"
-            f" {join_names(run.active_disks)}, {rate(requested)} asked{_in_window(run, window)}",
+            f" {join_names(run.active_disks)}, {rate(requested)} requested{_in_window(run, window)}",
             Severity.NOTE,
             {
                 "disks": Number(moved, "B/s", f"{what} on disk", metric=f"{way}.bandwidth"),
@@ -165,17 +169,19 @@ def _parity_reads(layer: Layer) -> str:
     """What md reads for a small write: of both ways the one with fewer reads (raid5.c, handle_stripe_dirtying)."""
     rest_of_stripe = len(layer.uses["data"]) - layer.parity - 1
     if rest_of_stripe < 1 + layer.parity:
-        return "of the rest of the stripe, which is less than the old data and parity (reconstruct-write)"
-    return "of the old data and parity (read-modify-write), or of the rest of the stripe where that is no more"
+        return (
+            "the rest of the stripe, which is less than the old data and parity (reconstruct-write)"
+        )
+    return "the old data and parity (read-modify-write), or the rest of the stripe if that takes fewer reads"
 
 
 def _describe_parity(layer: Layer, wrote: float, read: float, written: float) -> Finding:
     members = join_names(layer.uses["data"])
     kind = str(layer.options.get("layout"))
-    why = "records are read before a part of them is written"
+    why = "to write a part of a record, the pool first reads the record"
     if layer.kind == "md":
         kind = f"RAID {layer.level}"
-        why = f"parity needs reads: {_parity_reads(layer)}"
+        why = f"to compute parity, md reads {_parity_reads(layer)}"
     return Finding(
         f"Each byte written costs {ratio_number((read + written) / wrote)} bytes on the members of {kind}:"
         f" the tool wrote {rate(wrote)}, they read {rate(read)} and wrote {rate(written)}; {why}",
@@ -276,10 +282,10 @@ def _describe_few_members(
         f" of the {BYTES_LABEL[way]}: {join_names(doers)}"
     )
     if total > 1:
-        sentence += f"; so in {len(few)} of {total} windows, this is of {window}"
+        sentence += f", in {window}; this holds in {len(few)} of {total} windows"
     elif balance.averaged:
         several = f"{balance.windows} samples"
-        sentence += f"; by {'a single report' if balance.windows == 1 else several}"
+        sentence += f", according to {'a single report' if balance.windows == 1 else several}"
     return Finding(
         sentence,
         Severity.LIMIT,
@@ -306,7 +312,7 @@ def in_turn(run: Run) -> Iterator[Finding]:
             reported.add(about)
             half, total = len(group.names) // 2, len(group.names)
             yield Finding(
-                f"{join_names(group.names)} share the {BYTES_LABEL[way]} evenly over the run, and in each second"
+                f"{join_names(group.names)} share the {BYTES_LABEL[way]} evenly over the run, but in each sample"
                 f" {half} of {total} or fewer carry nearly all of them",
                 Severity.LIMIT,
                 {
@@ -336,7 +342,7 @@ def uneven_members(run: Run) -> Iterator[Finding]:
         (high, most), (low, least) = order[0], order[-1]
         yield Finding(
             f"Of the {BYTES_LABEL[way]}{_in_window(run, window)} {most} carries {share(high)} and {least} {share(low)},"
-            f" where {share(1 / len(order))} each were even ({group.kind}, {group.use})",
+            f" where {share(1 / len(order))} each would be even ({group.kind}, {group.use})",
             Severity.NOTE,
             {
                 "most": _share_number(way, high, most, most),
@@ -365,8 +371,8 @@ def extended_not_restriped(run: Run) -> Iterator[Finding]:
             added, carried = join_names(group.names[-new:]), sum(balance.shares[-new:])
             yield Finding(
                 f"{added} carr{'ies' if new == 1 else 'y'} {share(carried)} of the {BYTES_LABEL[way]}, where"
-                f" {share(new / len(group.names))} were even: the {STAY[group.kind]} was extended, and what was written"
-                " before stays on the other disks",
+                f" {share(new / len(group.names))} would be even: the {STAY[group.kind]} was extended, and older data"
+                " stays on the other disks",
                 Severity.LIMIT,
                 {"share": _share_number(way, carried, added)},
                 about=about,

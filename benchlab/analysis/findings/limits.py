@@ -102,13 +102,16 @@ def _explain_excess(
     disk_rate = _kernel_rate(run, figure)
     if disk_rate is None:
         direct = run.access.direct and not run.cached and not run.packing
-        where = "inside or beneath" if direct else "above them, or inside,"
-        return f"a cache {where} may explain it", {}
-    why = "that is the kernel's count, too, so what is told of them is wrong, or they cache it themselves"
+        where = "inside or beneath" if direct else "above or inside"
+        return f"a cache {where} the disks may explain it", {}
+    why = "the kernel counted as much, so the recorded speed of the links is wrong, or the disks cache it themselves"
     if rated:
-        why += ", or they burst on credits: look at the rate over time"
+        why = (
+            "the kernel counted as much, so the rating is wrong, the disks cache it themselves, or they burst on"
+            " credits: look at the rate over time"
+        )
     if disk_rate < needed / ABOVE:
-        why = f"the disks did {rate(disk_rate, unit)}, and a cache or a layer above them the rest"
+        why = f"the disks did {rate(disk_rate, unit)}; a cache or a layer above them did the rest"
     return why, {"disks": Number(disk_rate, unit, "the disks, by the kernel", metric=figure)}
 
 
@@ -170,7 +173,7 @@ def _full_disks(
     each, they = (" each", "they are") if len(full) > 1 else ("", "it is")
     return Finding(
         f"{join_names(tuple(full))} did {rate(mean, unit)}{each}, {share(mean / limit)} of the {rate(limit, unit)}"
-        f" that {they} rated for: that holds it back",
+        f" that {they} rated for: {they} at the limit",
         Severity.LIMIT,
         numbers,
         about=what,
@@ -181,10 +184,10 @@ def _disks_above(
     what: str, unit: str, metric: str, above: Mapping[str, float], rated: Mapping[str, float]
 ) -> Finding:
     mean, limit, numbers = _against_rating(what, unit, metric, above, rated)
-    each, they, their = (" each", "they are", "their") if len(above) > 1 else ("", "it is", "its")
+    each, they = (" each", "they are") if len(above) > 1 else ("", "it is")
     return Finding(
         f"{join_names(tuple(above))} did {rate(mean, unit)}{each}, more than the {rate(limit, unit)} that {they} rated"
-        f" for: {their} rating did not hold this run back as a whole",
+        " for: over the whole run the rating was not the limit",
         Severity.NOTE,
         numbers,
         about=f"{what} above",
@@ -213,7 +216,8 @@ def _rating_by_tool(
         return
     yield Finding(
         f"{rate(counted, unit)} is {share(counted / limit)} of the {rate(limit, unit)} that "
-        f"{join_names(tuple(rated))} {'are' if len(rated) > 1 else 'is'} rated for: that holds it back",
+        f"{join_names(tuple(rated))} {'are rated for: they are' if len(rated) > 1 else 'is rated for: it is'}"
+        " at the limit",
         Severity.LIMIT,
         {
             "counted": Number(counted, unit, f"{what}, by the tool", figure=metric),
@@ -253,11 +257,11 @@ def _rated_depth(
     if depth is None:
         return
     value = float(np.exp(np.log(sweep[depth]).mean()))
-    disks = f"{len(limits)} disks are" if len(limits) > 1 else "disk is"
+    disks = f"{len(limits)} disks" if len(limits) > 1 else "disk"
     above = value > ABOVE * rated
     sentence = (
-        f"{line.name} {'does more than' if above else 'reaches what'} its {disks} rated for"
-        f" at {depth} outstanding: {figure_amount(value, figure)} of {figure_amount(rated, figure)}"
+        f"{line.name} {'exceeds' if above else 'reaches'} the rating of its {disks} at {depth} outstanding:"
+        f" {figure_amount(value, figure)} against {figure_amount(rated, figure)} rated"
     )
     runs = [run.run for run in line.runs if run.depth == depth and figure in run.figures]
     yield Finding(
@@ -301,11 +305,14 @@ def depth_not_reached(run: Run) -> Iterator[Finding]:
         return
     if law.ratio < 1 and not run.queues and not run.held_back:
         return
-    severity, words = Severity.DOUBT, "told, so the numbers do not agree"
+    severity, words = (
+        Severity.DOUBT,
+        "requested: the tool's IOPS, latency and depth contradict each other",
+    )
     if law.ratio < 1:
-        words = "asked, so the depth was not reached"
+        words = "requested, so the depth was not reached"
         if limit := run.held_back:
-            severity, words = Severity.NOTE, f"asked, as its {limit} wants it"
+            severity, words = Severity.NOTE, f"requested, because {limit} slows the run"
     yield Finding(
         f"{law.implied:.3g} I/Os were in flight on average ({rate(iops, 'op/s')} x {rate(latency, 's')}), "
         f"{share(law.ratio)} of the {requested} {words}",

@@ -9,7 +9,7 @@ from statistics import median
 
 from benchlab.analysis.evidence import Device, Line, Run
 from benchlab.analysis.finding import NEEDED, Finding, Number, Severity, line_finding
-from benchlab.analysis.formats import join_names, times_text
+from benchlab.analysis.formats import join_names, ratio_number
 from benchlab.analysis.repeats import disagreement_ratios, repeats_to_agree
 from benchlab.analysis.set_ups import (
     common_figure,
@@ -32,7 +32,7 @@ OF_SAME: dict[str, DeviceSetting] = {"firmware": lambda disk: disk.firmware}
 OF_DISKS = OF_KIND | OF_MODEL | OF_SAME
 WORDS = {"write_cache": "write cache", "logical_block": "logical block"}
 NVME = "of NVMe disks"
-KINDS = {True: "of disks that spin", False: "of SSDs", None: "of disks"}
+KINDS = {True: "of spinning disks", False: "of SSDs", None: "of disks"}
 # A smaller difference of repeats is not worth naming.
 WITHIN = 0.05
 
@@ -103,7 +103,7 @@ def _describe_condition(head: str, sides: Sides, lines: Sequence[Line]) -> Findi
     runs = (run.run for line in lines if line.name in totals for run in line.runs)
     host = lines[0].host
     return Finding(
-        f"{head} differs where no layout asks for it: {words}",
+        f"{head} differs, though no layout asks for that: {words}",
         Severity.DOUBT,
         {"ways": Number(len(sides), "1", f"ways in which {head} was set")},
         about=f"{head} of host {host}" if host else head,
@@ -142,9 +142,10 @@ def _describe_disagreement(line: Line, figure: str) -> Iterator[Finding]:
     low, high = min(sweep[worst]), max(sweep[worst])
     differ = f"{figure_amount(low, figure)} to {figure_amount(high, figure)}"
     if low <= 0:
-        differ = f"{differ}: one of them did nothing"
+        differ = f"from {differ}: one of them did nothing"
     else:
-        differ = f"{'up to ' if len(ratios) > 1 else ''}{times_text(ratios[worst])} ({differ})"
+        most = "up to " if len(ratios) > 1 else ""
+        differ = f"by a factor of {most}{ratio_number(ratios[worst])} ({differ})"
     numbers = {}
     # None where no number in reason would do
     needed = repeats_to_agree(list(sweep.values()), WITHIN)

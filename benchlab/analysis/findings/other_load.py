@@ -71,7 +71,7 @@ def _opposite_direction(run: Run, way: str, requested: float) -> Iterator[Findin
     if moved is None or moved < max(STRAYS * requested, LEAST):
         return
     did = "read" if other == "read" else "written"
-    why = ", and no layer does that"
+    why = ", which no layer of the layout explains"
     if other == "write" and _may_write_inode_tables(run):
         why = ": a new ext4 may still have written its inode tables (lazy_itable_init)"
     yield Finding(
@@ -99,7 +99,7 @@ def _more_than_requested(run: Run, way: str, requested: float) -> Iterator[Findi
         return
     yield Finding(
         f"the disks {PAST[way]} {rate(moved)}, "
-        f"{times_text(moved / requested)} the {rate(requested)} of the tool, and no layer adds to it",
+        f"{times_text(moved / requested)} the {rate(requested)} of the tool, which no layer of the layout explains",
         Severity.DOUBT,
         {"disks": disks_number(moved, way), "tool": tool_number(run, way)},
         about=way,
@@ -154,7 +154,7 @@ def _recorded_work(during: Mapping[str, Sequence[Mapping[str, object]]]) -> Iter
         if not work or not isinstance(start, int | float):
             continue
         numbers = {"start": Number(start, "1", f"{work}, done at the start")}
-        sentence = f"{work} went on while it measured, from {share(start)} done"
+        sentence = f"{work} ran during the measurement, from {share(start)} done"
         end = ended.get(work)
         if isinstance(end, int | float):
             numbers["end"] = Number(end, "1", f"{work}, done at the end")
@@ -176,7 +176,7 @@ def _resynced_arrays(run: Run) -> Iterator[Finding]:
         array, speed, seconds = track.device, float(values[going].mean()), float(spans[going].sum())
         yield Finding(
             f"{array} was resynced, reshaped or checked at {rate(speed)} for {seconds:.0f} s of the "
-            f"{spans.sum():.0f} s that it measured",
+            f"{spans.sum():.0f} s measured",
             Severity.DOUBT if ours and not run.stage else Severity.NOTE,
             {
                 "speed": Number(

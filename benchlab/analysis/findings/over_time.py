@@ -31,7 +31,7 @@ def clock_jumped(run: Run) -> Iterator[Finding]:
         where = "forward" if step > 0 else "back"
         yield Finding(
             f"the host's clock was set {where} by {rate(abs(step), 's')} during the run: times and rates that the tool "
-            "reckoned by it are wrong",
+            "computed from it are wrong",
             Severity.DOUBT,
             {"step": Number(step, "s", "the host's clock against its monotonic one")},
         )
@@ -114,18 +114,18 @@ def _describe_course(run: Run, pace: Pace, course: Course) -> str:
         how = f"changed {course.spells - 1} times"
         if course.state is State.CYCLES:
             how = f"alternated every {course.period_s:.0f} s"
-        causes = "credits, garbage collection, heat or a neighbour do that"
+        causes = "burst credits, garbage collection, heat or a neighbour can cause that"
         if _is_buffered(run):
-            causes = "a cache that fills and is written out does that"
+            causes = "a cache that fills and is written out can cause that"
         return (
-            f"the {noun} {how} between {first} and {second}, where it was for {share(course.share)} of the time: "
-            f"{causes}"
+            f"the {noun} {how} between {first} and {second}, and was at {second} for {share(course.share)} of the "
+            f"time: {causes}"
         )
     if course.state is State.STEP:
         verb = "fell" if course.second < course.first else "rose"
         return (
             f"at {course.edge_s:.0f} s of {course.duration_s:.0f} s the {noun} {verb} from {first} to {second} and "
-            f"stayed: the mean is of neither{_at_rating(run, pace, course)}"
+            f"stayed there: the mean describes neither{_at_rating(run, pace, course)}"
         )
     verb = "fell" if course.change < 0 else "rose"
     how = "" if course.state is State.TREND else ", unevenly"
@@ -151,7 +151,7 @@ def _at_rating(run: Run, pace: Pace, course: Course) -> str:
     rated = [getattr(run.devices[name], ways[pace.unit]) for name in names]
     if not rated or not all(rated) or abs(course.second / sum(rated) - 1) > RATED:
         return ""
-    return "; its disks are rated for the latter, so burst credits may have ended"
+    return "; its disks are rated for the second rate, so burst credits may have ended"
 
 
 def _course_numbers(pace: Pace, course: Course) -> dict[str, Number]:

@@ -96,7 +96,7 @@ def cache_does_not_help(lines: Sequence[Line]) -> Iterator[Finding]:
             pair = pair.at_worst_of(slower)
         elif pair.single:
             if pair.overall.ratio < HELPS:
-                sentence = f"whether the cache helps is open: {pair.ratio_sentence('did')}"
+                sentence = f"it is undecided whether the cache helps: {pair.ratio_sentence('did')}"
                 yield pair.finding(sentence, Severity.NOTE)
             continue
         else:
@@ -110,7 +110,7 @@ def _describe_alike(pair: Pair, device: str, severity: Severity) -> Iterator[Fin
     most = pair.largest_difference
     if most is not None:
         yield Finding(
-            f"{device} makes {pair.difference_sentence()}",
+            f"{device} {pair.difference_sentence()}",
             severity if most <= LITTLE else Severity.NOTE,
             pair.ratio_numbers(),
             about=pair.about,
@@ -132,16 +132,16 @@ def slog_costs(lines: Sequence[Line]) -> Iterator[Finding]:
         device = f"the log device ({disks})" if disks else "the log device"
         if verdict := pair.unanimous_verdict():
             slower = verdict == Conclusion.SLOWER
-            claim = f"{device} {'costs' if slower else 'gains'}"
+            claim = f"{device} makes it {'slower' if slower else 'faster'}"
             severity = Severity.LIMIT if slower else Severity.NOTE
         elif costs or gains:
-            sides = (("costs", costs), ("gains", gains))
+            sides = (("slower", costs), ("faster", gains))
             where = " and ".join(f"{word} {depths_text(some)}" for word, some in sides if some)
-            claim = f"{device} {where}"
+            claim = f"{device} makes it {where}"
             severity = Severity.LIMIT if costs else Severity.NOTE
             pair = pair.at_worst_of(costs or gains)
         elif pair.single:
-            claim, verb = f"whether {device} pays is open", "did"
+            claim, verb = f"it is undecided whether {device} helps", "did"
         else:
             yield from _describe_alike(pair, device, Severity.NOTE)
             continue
@@ -184,8 +184,8 @@ def _durability_text(setting: str, pair: Pair) -> str:
     own, other = (join_names(disk_models(line)) for line in (pair.second, pair.first))
     return (
         f"its disks ({own or 'model unknown'}) report no volatile write cache (write through), those of {first}"
-        f" ({other or 'model unknown'}) a volatile one (write back). With power-loss protection that is safe; where"
-        f" somebody set it by hand, it is not. {CHECK}"
+        f" ({other or 'model unknown'}) a volatile one (write back). With power-loss protection that is safe; if"
+        f" it was set by hand, it is not. {CHECK}"
     )
 
 
@@ -320,18 +320,20 @@ def _describe_scaling(pair: Pair) -> Iterator[Finding]:
     gains = any(
         point.conclusion == Conclusion.FASTER and point.ratio >= most for point in points.values()
     )
-    where, verb, severity = "", "does", Severity.LIMIT
+    verb, severity = "does", Severity.LIMIT
+    claim = f"{more} disks instead of {fewer} gain little"
     if pair.single or high is None or high >= most or gains:
         if depths := pair.depths_below(most):
             least = min(depths, key=lambda depth: points[depth].ratio)
-            pair, where = pair.at_worst_of([least]), f" {depths_text(depths)}:"
+            pair, claim = pair.at_worst_of([least]), f"{claim} {depths_text(depths)}"
         elif pair.single and pair.overall.ratio < most:
             verb, severity = "did", Severity.NOTE
+            claim = f"it is undecided whether {more} disks gain on {fewer}"
         else:
             return
     ratio = f"{pair.ratio_sentence(verb)} ({pair.interval_text()})"
     yield Finding(
-        f"with {more} disks instead of {fewer}{where} {ratio}",
+        f"{claim}: {ratio}",
         severity,
         pair.ratio_numbers()
         | {
@@ -351,7 +353,7 @@ def grown_slower(lines: Sequence[Line]) -> Iterator[Finding]:
     """
     for pair in comparable_pairs(lines, _is_grown):
         same = pair.first.topology == pair.second.topology
-        than = f"slower than {'before it' if same else 'one built so large at once'}"
+        than = f"slower than {'before' if same else 'the same layout built at that size'}"
         slower = pair.certain_depths(Conclusion.SLOWER)
         severity, verb = Severity.LIMIT, "does"
         claim = f"after its growth it is {than}"
@@ -360,7 +362,11 @@ def grown_slower(lines: Sequence[Line]) -> Iterator[Finding]:
                 claim = f"{claim} {depths_text(slower)}"
                 pair = pair.at_worst_of(slower)
             elif pair.single and pair.overall.ratio < 1:
-                claim, verb, severity = f"whether it is {than} is open", "did", Severity.NOTE
+                claim, verb, severity = (
+                    f"it is undecided whether it is {than}",
+                    "did",
+                    Severity.NOTE,
+                )
             else:
                 continue
         sentence = f"{claim}: {pair.ratio_sentence(verb)} ({pair.interval_text()})"

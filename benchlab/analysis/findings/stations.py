@@ -218,7 +218,7 @@ def _describe(
         for member in (slow, second)
     }
     if isfinite(gain) and not run.held_back:
-        sentence += f": with a disk like the others in its place, up to {times_text(gain)} as fast"
+        sentence += f": a disk like the others in its place could make the run up to {times_text(gain)} as fast"
         numbers["gain"] = Number(gain, "1", "most that a disk like the others could gain")
     return Finding(sentence, Severity.LIMIT, numbers, about=f"{slow.name} {group.kind} {group.use}")
 
@@ -242,7 +242,8 @@ def submit_bound(run: Run) -> Iterator[Finding]:
         return
     yield Finding(
         f"Each I/O takes {rate(submission, 's')} to submit, {share(min(submitting, 1.0))} of the jobs' time, of which"
-        f" only {share(busy)} is work: submission waits, so {jobs} of the {run.depth} I/Os asked are under way",
+        f" only {share(busy)} is CPU work: submission blocks, so about {jobs} of the {run.depth} requested I/Os are in"
+        " flight",
         Severity.LIMIT,
         {
             "submission": Number(submission, "s", "mean submission latency", figure="slat.mean"),
@@ -292,7 +293,7 @@ class Station:
         return self.serial or (varied and max(demands) <= CONSTANT * min(demands))
 
 
-@line_finding("Held back by")
+@line_finding("Bottleneck")
 def holds_back(lines: Sequence[Line]) -> Iterator[Finding]:
     """The station that is full where a sweep does most, by the service demand of each of its I/Os.
 
@@ -359,12 +360,12 @@ def _describe_station(
     first = max(full, key=lambda station: station.busy[best])
     names = join_names(tuple(station.name for station in full))
     demand, most = first.demand(best, rates), rates[best] / first.busy[best]
-    of_it = "it" if first.name != THREADS else "them"
-    if len(full) > 1:
-        of_it = "them each"
+    limits, its = ("limits", "its time") if len(full) == 1 else ("limit", "the time of each")
+    if names == THREADS:
+        limits, its = "limit", "their time"
     sentence = (
-        f"{line.name} is held at {rate(rates[best], 'op/s')} ({best} outstanding) by {names}: an I/O needs"
-        f" {rate(demand, 's')} of {of_it}, so {rate(most, 'op/s')} are the most"
+        f"{names} {limits} {line.name} to {rate(rates[best], 'op/s')} ({best} outstanding): an I/O takes"
+        f" {rate(demand, 's')} of {its}, so at most {rate(most, 'op/s')} are possible"
     )
     numbers = {
         "demand": Number(demand, "s", f"of {first.name} for an I/O"),
@@ -373,9 +374,7 @@ def _describe_station(
     if rest:
         second = max(rest, key=lambda station: station.busy[best])
         bound = rates[best] / second.busy[best]
-        sentence += (
-            f"; without that limit {second.name} would be the next, at {rate(bound, 'op/s')}"
-        )
+        sentence += f"; the next limit would be {second.name}, at {rate(bound, 'op/s')}"
         numbers["next"] = Number(bound, "op/s", f"most that {second.name} allows")
     runs = tuple(run.run for run in line.runs if run.run and run.depth == best)
     return Finding(sentence, Severity.LIMIT, numbers, about=line.name, runs=runs)
