@@ -37,7 +37,7 @@ WORDS = {
     Order.INTERLEAVED: "measured in turns",
     Order.ABBA: "built in turns",
     Order.ONE_AFTER_OTHER: "built one after the other",
-    Order.UNTOLD: "the source does not tell in what order",
+    Order.UNTOLD: "measured in unknown order",
 }
 
 
@@ -124,4 +124,4 @@ def variance_of_builds(difference: float, noise: float) -> float:
 
 
 MAX_REPEATS = 30
-NOT_DECIDABLE = "not decidable in reason: lower the noise"
+NOT_DECIDABLE = f"even {MAX_REPEATS} repeats would not decide: reduce the noise"

@@ -33,7 +33,7 @@ from benchlab.analysis.differences import (
     sound_depths,
 )
 from benchlab.analysis.fits import Array, Fit
-from benchlab.analysis.formats import ratio_range
+from benchlab.analysis.formats import join_names, ratio_range
 from benchlab.analysis.repeats import WORST, repeats_to_decide, single_run_error
 from benchlab.analysis.stalls import Means, counts_by_means, decide, plain_means
 
@@ -43,7 +43,7 @@ WIDEST = log(1000)
 CERTAIN = 0.01
 # Repeats that show noise.
 ENOUGH = 2
-LONE_DEPTH = "one depth bears the difference, so more repeats cannot tell"
+LONE_DEPTH = "a single depth makes the difference, so more repeats would not decide"
 # outstanding I/Os -> block -> value
 Sweep = Mapping[int, Mapping[int, float]]
 
@@ -431,23 +431,21 @@ def _reason(
     lone_depth: bool,
 ) -> str:
     """Reason in words. `limit`: as for `_verdict`. `luck`: variance of ln ratio by the luck of builds."""
-    runs = "one run each" if repeats == (1, 1) else "one run of one of them"
+    runs = "one run each" if repeats == (1, 1) else "a single run on one side"
     if conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
         if assumed:
-            noise = "those of this lab" if design.noise else "the worst that are known"
-            return f"{runs}: by how much is uncertain; the direction is not, if runs vary no more than {noise}"
-        return "1 is outside the 95 % interval, and the estimate is 5 % or more"
+            noise = "this lab's other runs" if design.noise else "the worst public repeats"
+            return f"{runs}: the direction is certain unless runs vary more than {noise}; the size is not"
+        return "the 95 % interval excludes 1, and the estimated difference is 5 % or more"
     if conclusion == Conclusion.NONE:
-        return "the 90 % interval lies within 5 %"
+        return "the 90 % interval lies within 5 % of equal"
     by_luck = 2 * luck > limit.se**2
     after = f"; {LONE_DEPTH}" if lone_depth else _what_would(more, design, by_luck=by_luck)
     if half == inf:
-        many = f"{runs} ({design.order_text}) shows"
-        if repeats[0] >= ENOUGH:
-            many = f"{repeats[0]} repeats ({design.order_text}) show"
-        return f"{many} no noise; measure {more} of each, then this can be said"
+        many = f"{repeats[0]} repeats do" if repeats[0] >= ENOUGH else f"{runs} does"
+        return f"{many} not show how much runs vary ({design.order_text}); measure {more} of each"
     if conclusion == Conclusion.SMALL:
-        return f"{design.order_text}, at most {_within(one.bound)} apart (95 %){after}"
+        return f"{design.order_text}: at most {_within(one.bound)} apart (95 %){after}"
     if disagree:
         return f"repeats disagree{after}"
     if lone_depth:
@@ -455,14 +453,16 @@ def _reason(
     if limit is not one:
         half = _half(limit)
         low, high = exp(limit.est - half), exp(limit.est + half)
-        return f"plain means leave {ratio_range(low, high)} times open{after}"
+        return f"plain means leave anything from {ratio_range(low, high)} times possible{after}"
     if abs(one.est) > half:
-        return f"the interval does not tell it from a difference below 5 %{after}"
+        if abs(one.est) < LEAST:
+            return f"the 95 % interval excludes 1, but the estimated difference is below 5 %{after}"
+        return f"the 95 % interval excludes 1, but not clearly enough to decide{after}"
     if not design.may_say_none and by_luck:
-        return f"{design.order_text}, and so small a difference may be the builds'{after}"
+        return f"{design.order_text}: two builds of one layout may differ as much{after}"
     low, high = exp(one.est - half), exp(one.est + half)
     leave = "one repeat leaves" if repeats[0] == 1 else f"{repeats[0]} repeats leave"
-    return f"{leave} {ratio_range(low, high)} times open{after}"
+    return f"{leave} anything from {ratio_range(low, high)} times possible{after}"
 
 
 def _named(bound: float) -> float:
@@ -485,7 +485,7 @@ def _what_would(more: int | None, design: Design, *, by_luck: bool) -> str:
     if more:
         return f"; {more} repeats of each would probably decide"
     if not design.may_say_none and by_luck:
-        return "; more repeats cannot tell, builds in turns (ABBA) can from about 5 % on"
+        return "; more repeats would not decide: build in turns (ABBA), which can show differences of 5 % or more"
     return f"; {NOT_DECIDABLE}{', or build in more visits' if by_luck else ''}"
 
 
@@ -502,9 +502,9 @@ def _lead(points: Mapping[int, Verdict], crossings: Sequence[int]) -> str:
     if len(crossings) == 1:
         return f"{'overtakes' if ahead else 'is overtaken'} at depth {crossings[0]}"
     by = {
-        conclusion: ", ".join(
-            str(d) for d, point in points.items() if point.conclusion == conclusion
+        conclusion: join_names(
+            tuple(str(d) for d, point in points.items() if point.conclusion == conclusion)
         )
         for conclusion in (Conclusion.FASTER, Conclusion.SLOWER)
     }
-    return f"faster at {by[Conclusion.FASTER]}, slower at {by[Conclusion.SLOWER]}"
+    return f"faster at {by[Conclusion.FASTER]} outstanding, slower at {by[Conclusion.SLOWER]}"

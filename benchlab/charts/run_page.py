@@ -18,7 +18,7 @@ from django_htmx.middleware import HtmxDetails
 from agents.drivers import registry
 from benchlab.analysis.curves import Little, little
 from benchlab.analysis.formats import shown_unit
-from benchlab.analysis.steady import Course
+from benchlab.analysis.steady import Course, State
 from benchlab.campaigns.models import Campaign, Run
 from benchlab.charts import (
     cards,
@@ -251,10 +251,18 @@ def _key_numbers(measured: list[Measurement]) -> list[tuple[str, Measurement]]:
     return [(title, plain[name]) for name, title in KEY_TITLES.items() if name in plain]
 
 
+# Sentences on a rate that is not known to be unsteady.
+COURSE_SENTENCES = {
+    State.STEADY: "The rate was steady over the run.",
+    State.TOO_SHORT: "The run is too short, or varies too much, to tell whether its rate was steady.",
+    State.NO_SERIES: "The rate over the run was not recorded.",
+}
+
+
 def _course_sentence(course: Course) -> str:
     """Say how steady the rate was, and what its last third did if that is another figure."""
     if not course.mark:
-        return f"Rate over the run: {course.state}."
+        return COURSE_SENTENCES[course.state]
     sentence = (
         f"{course.mark[0].upper()}{course.mark[1:]}. The figures are means over the whole run"
     )

@@ -19,7 +19,7 @@ from benchlab.verdicts.answers import Answer, Row
 TIED, EQUAL, BY_DEPTH = "cannot be told apart", "no large difference", "depends on depth"
 # singular and plural in the sentence
 UNDECIDED_TEXTS = {
-    TIED: (TIED, TIED),
+    TIED: ("is undecided", "are undecided"),
     EQUAL: ("shows no large difference", "show no large difference"),
     BY_DEPTH: (BY_DEPTH, "depend on depth"),
 }
@@ -165,14 +165,14 @@ def _hosts_text(columns: Iterable[Sequence[Answer]]) -> str:
             ratios = [_margin(answer, row)[1] for answer, row in winners]
             spreads.append(max(ratios) / min(ratios))
     if disagreeing:
-        return f"hosts have different winners in {disagreeing} of {several} workloads"
+        return f"hosts disagree on the winner in {disagreeing} of {several} workload{'s' * (several > 1)}"
     if not spreads:
         return ""
     percent = max(1, ceil(100 * (max(spreads) - 1)))
     return (
-        f"hosts agree within {percent} %"
+        f"the ratios of the hosts agree within {percent} %"
         if max(spreads) <= AGREEMENT
-        else f"hosts differ by up to {percent} %"
+        else f"the ratios of the hosts differ by up to {percent} %"
     )
 
 

@@ -217,11 +217,12 @@ class Headline:
             tuple((self.baseline, self.row)[side].label for side in statement.culprits)
         )
         first, last = self.depths[0], self.depths[-1]
+        were = "were" if len(statement.culprits) > 1 else "was"
         reasons = {
             Missing.NOT_MEASURED: "not measured for both",
             Missing.STILL_RISING: f"not reached, {names} still gained at {last} outstanding",
             Missing.STAYS_BELOW: f"not reached, {names} stayed below it up to {last} outstanding",
-            Missing.STARTS_ABOVE: f"not reached, {names} was above it from {first} outstanding on",
+            Missing.STARTS_ABOVE: f"not reached, {names} {were} above it from {first} outstanding on",
             Missing.UNCERTAIN: f"not certain, repeats of {names} differ too much there",
         }
         assert statement.missing is not None

@@ -228,15 +228,15 @@ def _effect_size(effect: Effect) -> float:
 def _describe_omissions(
     gaps: Sequence[Gap], places: Iterable[Place], effects: Effects | None, word: str
 ) -> tuple[str, ...]:
-    """Say of each factor that lost its levels that it has no effect, and why; of all other gaps, what was left out."""
+    """Say of each factor that lost its levels why its effect is unknown; of all other gaps, what was left out."""
     if gaps and effects is None:
-        return (f"No effect of any factor on {word}: {_explain_gap(gaps[0], word)}",)
+        return (f"The effects of all factors on {word} are unknown: {_explain_gap(gaps[0], word)}",)
     levels = [set(some) for some in zip(*places, strict=True)]
     lost = [gap.factor for gap in gaps if len(levels[gap.factor]) == 1]
     sentences = [
-        f"No effect of the {FACTORS[gap.factor].lower()} on {word}: {_explain_gap(gap, word)}"
+        f"The effect of the {FACTORS[gap.factor].lower()} on {word} is unknown: {_explain_gap(gap, word)}"
         if gap.factor in lost
-        else f"{word} without {_level_text(gap.factor, [gap.level])}: {_explain_gap(gap, word)}"
+        else f"Effects on {word} leave {_level_text(gap.factor, [gap.level])} out: {_explain_gap(gap, word)}"
         for gap in gaps
     ]
     return tuple(sentences)
@@ -257,13 +257,13 @@ def _explain_gap(gap: Gap, word: str) -> str:
 
 
 def _level_text(axis: int, levels: Sequence[str]) -> str:
-    """ "layout A and B"; "" for a level without a name."""
+    """ "layouts A and B"; "" for a level without a name."""
     some = [
         *levels[:MAX_NAMED_LEVELS],
         *([f"{len(levels) - MAX_NAMED_LEVELS} more"] if len(levels) > MAX_NAMED_LEVELS else []),
     ]
     text = " and ".join(filter(None, [", ".join(some[:-1]), some[-1]]))
-    return f"{FACTORS[axis].lower()} {text}" if text else ""
+    return f"{FACTORS[axis].lower()}{'s' * (len(some) > 1)} {text}" if text else ""
 
 
 # the kind of layer that sets options and builds nothing

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import exp, log
 
-from benchlab.analysis.designs import NOT_DECIDABLE
+from benchlab.analysis.designs import MAX_REPEATS
 from benchlab.analysis.differences import LEAST
 from benchlab.analysis.formats import ratio_number, ratio_range, shown_unit, times_text
 from benchlab.analysis.repeats import repeats_for_mean
@@ -109,7 +109,7 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
         small = verdict.conclusion == Conclusion.SMALL
         but = _exceptions(against)
         where = "over all depths " if but else _depth_phrase(depth)
-        most = f"at most {verdict.within}" if small else "less than is worth naming"
+        most = f"at most {verdict.within}" if small else "less than 5 %"
         head = f"{_metric_prefix(answer)}{where}{row.label} and {base.label} differ by {most}"
         ratio = f"{times_text(verdict.ratio)} the {metric_noun(answer)}"
         # Both are relative to the baseline, so that the ratio lies in its interval.
@@ -150,18 +150,21 @@ def _what_is_open(verdict: Verdict) -> str:
 
 
 def _stalls(verdict: Verdict, answer: Answer, row: Row) -> str:
-    """How many runs stalled where one set-up stalls more, and what typical runs do beside the plain means."""
+    """How many runs stalled where one set-up stalls more, and the ratio of typical runs beside that of plain means."""
     if verdict.stalled is None:
         return ""
     value = "latency" if answer.lower_is_better else "rate"
     runs = " and ".join(
-        f"{one.runs} of {one.all_runs} runs of {name} at {times_text(one.level)} its typical {value}"
+        f"{one.runs} of {one.all_runs} runs of {name} were at {times_text(one.level)} its typical {value}"
         for one, name in zip(verdict.stalled, (answer.baseline.label, row.label), strict=True)
         if one.level is not None
     )
     if verdict.typical is None:
-        return f"typical runs, besides {runs}"
-    return f"by plain means, for {runs}; typical runs: {times_text(verdict.typical)}"
+        return f"typical runs are compared, though {runs}"
+    return (
+        f"plain means are compared, as {runs};"
+        f" in typical runs {row.label} is at {times_text(verdict.typical)} {answer.baseline.label}"
+    )
 
 
 def _depth_phrase(depth: int | None) -> str:
@@ -215,11 +218,12 @@ def _ratios_by_depth(answer: Answer, row: Row, against: Comparison) -> str:
     ratios = sorted(point.ratio for point in against.points.values())
     low, high = ratios[0], ratios[-1]
     word, base = metric_noun(answer), answer.baseline.label
+    numbers = dict.fromkeys((ratio_number(low), ratio_number(high)))
+    times = f"{' to '.join(numbers)} times"
+    where = "depending on depth" if len(numbers) > 1 else "at each depth"
     if answer.lower_is_better:
-        return (
-            f"the {word} of {row.label} was {ratio_range(low, high)} times that of {base}, by depth"
-        )
-    return f"{row.label} did {ratio_range(low, high)} times the {word} of {base}, by depth"
+        return f"the {word} of {row.label} was {times} that of {base}, {where}"
+    return f"{row.label} did {times} the {word} of {base}, {where}"
 
 
 def _representative(against: Comparison, curve: Verdict) -> tuple[int | None, Verdict]:
@@ -328,17 +332,18 @@ def ratio_text(value: float) -> str:
 
 
 def needed_words(answer: Answer) -> str:
-    """Sentence on the repeats that give each mean within 5 %: "9 repeats", that none in reason do, or no noise."""
+    """Sentence on the repeats that give each mean within 5 %: "takes 9 repeats", or why none is named."""
     cells = [
         [value for value in cell.values() if value > 0]
         for row in answer.rows
         for cell in sweep_of(row.group, answer.metric).values()
     ]
     if all(len(cell) < 2 for cell in cells):
-        return "One run shows no noise: measure 3 of each, then the number of repeats can be said."
+        return "Single runs do not show how much runs vary. Measure 3 repeats to see how many are needed."
     needed = repeats_for_mean([cell for cell in cells if cell], exp(LEAST) - 1)
-    words = f"{needed} repeats" if needed else NOT_DECIDABLE
-    return f"For a mean within 5 %, at the noise of these repeats: {words}."
+    if needed is None:
+        return f"Not even {MAX_REPEATS} repeats would give a mean within 5 %: reduce the noise."
+    return f"A mean within 5 % takes {needed} repeats of each point, judging by how much these repeats vary."
 
 
 def interval_words(verdict: Verdict) -> str:

@@ -207,9 +207,10 @@ def _alerts(history: History, campaign: Campaign) -> Iterator[Alert]:
 
 def _outlier_finding(history: History, outlier: Unusual) -> RunFinding:
     run = history.runs[outlier.at]
+    extreme, side = ("high", "above") if outlier.z > 0 else ("low", "below")
     return RunFinding(
-        f"the {_metric_name(history)} of {_amount_text(history, run.value)} stands out of the "
-        f"{outlier.past} runs before it, by {outlier.z:.1f} robust standard deviations",
+        f"the {_metric_name(history)} is unusually {extreme}, {_amount_text(history, run.value)}: "
+        f"{abs(outlier.z):.1f} robust standard deviations {side} the median of the {outlier.past} runs before it",
         Severity.DOUBT,
         {"value": _history_number(history, run.value, run)},
         about=history.metric,
@@ -219,9 +220,10 @@ def _outlier_finding(history: History, outlier: Unusual) -> RunFinding:
 
 def _change_finding(history: History, step: HistoryChange) -> RunFinding:
     before, after = step.change.before, step.change.after
+    runs = f"{step.runs_since} run{'s' * (step.runs_since > 1)}"
     return RunFinding(
         f"from this run on the {_metric_name(history)} is {step.change_text}: "
-        f"{_amount_text(history, before)} before, {_amount_text(history, after)} in the {step.runs_since} runs since",
+        f"{_amount_text(history, before)} before, {_amount_text(history, after)} since ({runs})",
         Severity.NOTE,
         {
             "before": _history_number(history, before, step.first),
@@ -235,7 +237,7 @@ def _change_finding(history: History, step: HistoryChange) -> RunFinding:
 def _drift_finding(history: History, drift: HistoryDrift) -> RunFinding:
     before, after = drift.drift.before, drift.drift.after
     return RunFinding(
-        f"the {_metric_name(history)} {drift.verdict}: {drift.change_text} from this one on, "
+        f"the {_metric_name(history)} drifts, without a single step: {drift.change_text} from this one on, "
         f"from {_amount_text(history, before)} to {_amount_text(history, after)}",
         Severity.NOTE,
         {

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from benchlab.analysis.designs import Design
+from benchlab.analysis.formats import join_names
 from benchlab.analysis.rankings import Decision
 from benchlab.analysis.steady import DRIFTING
 from benchlab.analysis.verdicts import Comparison, Conclusion, Sweep, Verdict, compare_sweeps
@@ -126,9 +127,13 @@ def compare_lines(
         return _withhold(whole, values.reason)
     if comparison.curve is None:
         return comparison
-    remarks = [f"at {_depths(depths)} {_reason(who)}" for who, depths in _by_names(values).items()]
+    remarks = [
+        f"{_at_depths(depths)} {_reason(who)}".lstrip() for who, depths in _by_names(values).items()
+    ]
     if values.last_thirds:
-        remarks.append(f"the last third of each run is compared at {_depths(values.last_thirds)}")
+        remarks.append(
+            f"the last third of each run is compared {_at_depths(values.last_thirds)}".rstrip()
+        )
     if not remarks:
         return comparison
     reason = "; ".join([comparison.curve.reason, *remarks])
@@ -153,8 +158,10 @@ def _by_names(values: Comparable) -> dict[tuple[str, ...], list[int]]:
     return depths
 
 
-def _depths(depths: Sequence[int]) -> str:
-    return f"{', '.join(map(str, depths))} outstanding" if any(depths) else "this point"
+def _at_depths(depths: Sequence[int]) -> str:
+    """ "at 1 and 2 outstanding"; "" without a sweep."""
+    names = join_names(tuple(map(str, depths)), most=len(depths))
+    return f"at {names} outstanding" if any(depths) else ""
 
 
 def _reason(names: Sequence[str]) -> str:

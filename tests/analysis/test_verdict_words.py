@@ -35,7 +35,11 @@ def test_equals_are_called_equal_at_each_depth_as_far_as_noise_allows(spread, sa
         (7, APART, "; 7 repeats of each would probably decide"),
         (None, TURNS, f"; {NOT_DECIDABLE}"),
         (None, ABBA, f"; {NOT_DECIDABLE}, or build in more visits"),
-        (None, APART, "; more repeats cannot tell, builds in turns (ABBA) can from about 5 % on"),
+        (
+            None,
+            APART,
+            "; more repeats would not decide: build in turns (ABBA), which can show differences of 5 % or more",
+        ),
     ],
 )
 def test_what_would_decide_is_named(more, order, words):
@@ -50,20 +54,20 @@ UNTOLD = design(Order.UNTOLD)
     [
         (
             {8: {1: 100.0}}, {8: {1: 120.0}}, TURNS,
-            "one run each (measured in turns) shows no noise; measure 3 of each, then this can be said",
+            "one run each does not show how much runs vary (measured in turns); measure 3 of each",
         ),
         (
             sweep(100, 200, 300), sweep(108, 216, 324), APART,
-            "built one after the other, at most 20 % apart (95 %); more repeats cannot tell, "
-            "builds in turns (ABBA) can from about 5 % on",
+            "built one after the other: at most 20 % apart (95 %); more repeats would not decide: build in turns "
+            "(ABBA), which can show differences of 5 % or more",
         ),
         (
             sweep(100, 200, 300, spread=(0.999, 1, 1.001)), sweep(103, 207, 310, spread=(0.999, 1, 1.001)), TURNS,
-            "the 90 % interval lies within 5 %",
+            "the 90 % interval lies within 5 % of equal",
         ),
         (
             sweep(100, 200, 300, spread=(0.5, 1, 2)), sweep(120, 220, 300, spread=(0.5, 2, 1)), APART,
-            "3 repeats leave 0.54 to 2.2 times open; not decidable",
+            "3 repeats leave anything from 0.54 to 2.2 times possible; even 30 repeats would not decide",
         ),
     ],
 )  # fmt: skip
@@ -107,7 +111,7 @@ def test_one_run_each_is_held_against_the_noise_of_the_lab():
     assert (
         curve.conclusion == Conclusion.FASTER
         and curve.assumed
-        and "those of this lab" in curve.reason
+        and "this lab's other runs" in curve.reason
     )
     assert compare_sweeps(base, sweep(*[110] * 7, spread=(1.0,)), lab).curve.more_repeats == 3
     without = compare_sweeps(base, sweep(*[145] * 7, spread=(1.0,)), APART).curve

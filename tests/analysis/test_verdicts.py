@@ -78,8 +78,8 @@ def test_equals_are_called_so_unless_they_were_built_one_after_the_other():
     apart = compare_sweeps(equal, equal, APART).curve
     assert (apart.conclusion, apart.within) == (Conclusion.SMALL, "10 %")
     assert apart.reason == (
-        "built one after the other, at most 10 % apart (95 %); more repeats cannot tell, builds in turns (ABBA) can "
-        "from about 5 % on"
+        "built one after the other: at most 10 % apart (95 %); more repeats would not decide: build in turns (ABBA), "
+        "which can show differences of 5 % or more"
     )
 
 
@@ -94,7 +94,7 @@ def test_one_repeat_is_not_enough_and_its_ratio_is_shown_all_the_same():
             3,
         )
         assert found.ratio == pytest.approx(381 / 146)
-        assert "shows no noise; measure 3 of each" in found.reason
+        assert "does not show how much runs vary" in found.reason
 
 
 def test_one_repeat_of_a_sweep_decides_only_where_both_took_turns():
@@ -115,7 +115,7 @@ def test_one_that_overtakes():
     back = compare_sweeps(sweep(80, 160, 360, 520), sweep(100, 200, 300, 400), TURNS)
     assert back.curve.reason == "is overtaken at depth 4"
     twice = compare_sweeps(sweep(100, 200, 300), sweep(80, 260, 200), TURNS)
-    assert twice.curve.reason == "faster at 2, slower at 1, 4"
+    assert twice.curve.reason == "faster at 2 outstanding, slower at 1 and 4"
 
 
 def test_repeats_that_disagree_name_nothing():

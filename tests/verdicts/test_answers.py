@@ -77,7 +77,7 @@ def test_one_repeat_shows_its_ratio_and_what_would_answer(bench, api, web):
     assert line["ratio"] == pytest.approx(2.5, rel=0.05)
     [says] = told["says"]
     assert says.startswith("Not enough data: b did 2.")
-    assert "shows no noise; measure 3 of each" in says and "1 repeat" in says
+    assert "does not show how much runs vary" in says and "1 repeat" in says
     url = f"/campaigns/{bench.campaign.pk}/"
     page = web.get(url).content.decode()
     assert "Add 2 repeats" in page and "of 6 points, about 13 min" in page

@@ -104,7 +104,7 @@ def test_one_run_each_is_held_against_what_the_lab_has_repeated(bench, api):
     line = by_name(bench.answer(api))["b"]
     assert line["curve"]["verdict"] == "faster" and line["curve"]["noise_assumed"]
     assert line["curve"]["low"] < 2.5 < line["curve"]["high"]
-    assert "those of this lab" in line["curve"]["reason"]
+    assert "this lab's other runs" in line["curve"]["reason"]
 
 
 def test_findings_between_set_ups_know_what_the_lab_differs_by(bench, monkeypatch):

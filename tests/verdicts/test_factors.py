@@ -71,7 +71,7 @@ def test_a_cell_that_is_missing_is_named(bench, web, api):
         for scheduler in schedulers:
             for load in (bench.load, other):
                 bench.measure(layout, top, load=load, scheduler=scheduler)
-    says = "No effect of the scheduler on IOPS: layout b has no IOPS with scheduler mq-deadline"
+    says = "The effect of the scheduler on IOPS is unknown: layout b has no IOPS with scheduler mq-deadline"
     told = api.get(f"/api/verdicts/?campaign={bench.campaign.pk}").json()
     assert says in told["effects_without"]
     by = {tuple(one["levels"].items()): one for one in effects(bench, api)}
@@ -181,11 +181,11 @@ CELL = ("a", "", "lab1", "", "none", "4 outstanding")
         (Gap(4, "none", {0: ("a",)}, CELL, 2, 12), "layout a has no IOPS with scheduler none"),
         (
             Gap(0, "a", {4: ("kyber", "none")}, CELL, 2, 12),
-            "layout a has no IOPS with scheduler kyber and none",
+            "layout a has no IOPS with schedulers kyber and none",
         ),
         (
             Gap(4, "none", {0: ("a", "b", "c", "d")}, CELL, 2, 12),
-            "layout a, b, c and 1 more have no IOPS with scheduler none",
+            "layouts a, b, c and 1 more have no IOPS with scheduler none",
         ),
     ],
 )
@@ -197,8 +197,8 @@ def test_a_gap_is_explained_by_what_is_missing(gap, words):
     ("levels", "words"),
     [
         (["a"], "layout a"),
-        (["a", "b", "c"], "layout a, b and c"),
-        (["a", "b", "c", "d", "e"], "layout a, b, c and 2 more"),
+        (["a", "b", "c"], "layouts a, b and c"),
+        (["a", "b", "c", "d", "e"], "layouts a, b, c and 2 more"),
         ([""], ""),
     ],
 )

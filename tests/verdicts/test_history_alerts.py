@@ -58,7 +58,7 @@ def test_a_run_that_stands_out_is_on_home_until_it_is_dismissed(lab, web, user):
     last = lab.campaign(700.0)
     [one] = told()
     assert (one.kind, one.campaign, one.severity) == ("stands_out", last, "doubt")
-    assert "stands out of the 22 runs before it" in one.says
+    assert "the median of the 22 runs before it" in one.says
     page = home(web)
     assert "Action needed" in page and one.says in page
     assert reverse("run-history", args=[one.attempt.run_id]) in page
@@ -86,7 +86,10 @@ def test_a_drift_is_told_of_the_run_that_it_begins_with(lab):
     lab.campaign(*[1000 * 0.99**run for run in range(20, 30)])
     [one] = [one for one in told() if one.kind == "drift"]
     assert one.attempt.run == first.runs.order_by("position").first()
-    assert "the IOPS drifts: 25 % lower over 30 runs from this one on" in one.says
+    assert (
+        "the IOPS drifts, without a single step: 25 % lower over 30 runs from this one on"
+        in one.says
+    )
 
 
 def test_another_team_reads_nothing_of_it(lab, other_web):

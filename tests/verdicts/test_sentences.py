@@ -177,19 +177,22 @@ def reasons() -> Iterator[str]:
     estimates = [
         verdicts._Estimate(est, se, 4.0, 0, False, 0.1, 0.09) for est in sizes for se in (0.01, 0.2)
     ]
-    noises, counts = (0.05, 0.2, inf), (1, 3)
+    noises, counts = (0.05, 0.2, inf), ((1, 1), (1, 3), (3, 3))
     for item in answers():
         verdict = item.others[0].against
         assert verdict is not None and verdict.curve is not None
         yield verdict.curve.reason
     cases = product(Conclusion, estimates, noises, counts, (TURNS, ABBA, APART, UNTOLD, LAB))
-    for conclusion, one, half, repeats, order in cases:
-        for more, disagree, assumed in product((None, 7), (False, True), (False, True)):
-            if half == inf and more is None:
-                continue
-            yield verdicts._reason(
-                conclusion, one, half, repeats, order, more, disagree=disagree, assumed=assumed
-            )
+    flags = list(product((None, 7), *[(False, True)] * 4))
+    for (conclusion, one, half, repeats, order), case in product(cases, flags):
+        more, disagree, assumed, lone_depth, by_means = case
+        if half == inf and more is None:
+            continue
+        limit = replace(one, se=2 * one.se) if by_means else one
+        yield verdicts._reason(
+            conclusion, one, limit, half, repeats, order, more, order.tau**2,
+            disagree=disagree, assumed=assumed, lone_depth=lone_depth,
+        )  # fmt: skip
 
 
 def needed() -> Iterator[str]:

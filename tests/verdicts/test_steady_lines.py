@@ -51,7 +51,9 @@ def test_two_that_came_to_rest_are_compared_by_their_last_third(lines, bench, ap
     _, b = compared(bench, api)
     assert b["curve"]["verdict"] == "faster"
     assert b["curve"]["ratio"] == pytest.approx(2.5 * 4500 / 3000, rel=0.03)
-    assert "the last third of each run is compared at 1, 8, 16 outstanding" in b["curve"]["reason"]
+    assert (
+        "the last third of each run is compared at 1, 8 and 16 outstanding" in b["curve"]["reason"]
+    )
 
 
 def test_two_of_which_one_still_changes_are_not_compared(lines, bench, api):
