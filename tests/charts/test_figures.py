@@ -163,7 +163,7 @@ def test_an_uncertain_knee_is_a_stretch_of_the_curve():
     (stretch,) = marks(figure, curve.UNCERTAIN_NAME)
     assert (stretch["x"], stretch["y"]) == ([16, 32], [900.0, 1000.0]) and stretch["showlegend"]
     assert rings_of(figure) == []
-    words = "uncertain, perhaps 16 or deeper than was measured, so measure deeper"
+    words = "uncertain, perhaps 16 or deeper than was measured; measure deeper"
     assert line_analysis.curve_answer_text(line) == words
 
 

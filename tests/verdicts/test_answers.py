@@ -145,7 +145,7 @@ def test_repeats_for_a_mean_within_5_percent(bench, web):
     bench.measure(bench.build("a"), 400)
     bench.measure(bench.build("b"), 1000)
     page = texts(web.get(f"/campaigns/{bench.campaign.pk}/"))
-    assert "For a mean within 5 %, at the noise of these repeats: 3 repeats." in page
+    assert "A mean within 5 % takes 3 repeats of each point" in page
 
 
 def test_no_difference_over_all_depths_names_the_depth_that_has_one(bench, api, web):
