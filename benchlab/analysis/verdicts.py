@@ -280,7 +280,11 @@ class _Pair:
         depths = self.fit.est.shape[1]
         single = depths == 1
         disagree = single and self._disagree(0)
-        by_spread = not by_means and mean.df > 0 and _named(mean.bound) > _named(typical.bound)
+        by_spread = (
+            not by_means
+            and mean.df > 0
+            and _smallest_within(mean.bound) > _smallest_within(typical.bound)
+        )
         found = self._verdict(
             one,
             self.fit.counts[0],
@@ -465,7 +469,7 @@ def _reason(
     return f"{leave} anything from {ratio_range(low, high)} times possible{after}"
 
 
-def _named(bound: float) -> float:
+def _smallest_within(bound: float) -> float:
     """The smallest of the named ratios that the bound, of ln ratio, lies within; infinite if there is none."""
     return next((most for most in WITHIN if bound <= log(most)), inf)
 

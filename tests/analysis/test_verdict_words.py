@@ -198,7 +198,10 @@ def test_a_difference_that_one_depth_bears_needs_no_more_repeats():
     half[4] = {block: value / 3 for block, value in half[4].items()}
     found = compare_sweeps(sweep(*[100] * 4), half, TURNS)
     assert found.curve.conclusion == Conclusion.UNKNOWN and found.curve.high < 1
-    assert found.curve.reason == "a single depth makes the difference, so more repeats would not decide"
+    assert (
+        found.curve.reason
+        == "a single depth makes the difference, so more repeats would not decide"
+    )
     assert found.curve.more_repeats is None and list(found.unlike) == [4]
 
 
@@ -213,7 +216,8 @@ def test_what_plain_means_leave_open_is_said_of_them():
 
 
 @pytest.mark.parametrize(
-    ("repeats", "words"), [((1, 1), "one run each does"), ((1, 10), "a single run on one side does")]
+    ("repeats", "words"),
+    [((1, 1), "one run each does"), ((1, 10), "a single run on one side does")],
 )
 def test_one_run_is_not_said_of_a_set_up_that_has_more(repeats, words):
     first, second = (sweep(100, 200, spread=(SPREAD * 4)[:count]) for count in repeats)

@@ -29,7 +29,10 @@ def test_layouts_under_unlike_workloads_are_not_compared(bench, web):
     bench.measure(bench.build("a"), 400)
     bench.measure(bench.build("b"), 400, load=made.workload(bench.team, "randwrite 4 KiB"))
     page = texts(web.get(f"/campaigns/{bench.campaign.pk}/"))
-    assert "no two layouts that were in order (not degraded) ran the same workload" in page and "Knee of b" in page
+    assert (
+        "no two layouts that were in order (not degraded) ran the same workload" in page
+        and "Knee of b" in page
+    )
 
 
 def test_a_question_without_results_says_so(bench, web):

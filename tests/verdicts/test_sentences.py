@@ -183,9 +183,10 @@ def reasons() -> Iterator[str]:
         assert verdict is not None and verdict.curve is not None
         yield verdict.curve.reason
     cases = product(Conclusion, estimates, noises, counts, (TURNS, ABBA, APART, UNTOLD, LAB))
-    flags = list(product((None, 7), *[(False, True)] * 4))
+    flags = list(product(*[(False, True)] * 5))
     for (conclusion, one, half, repeats, order), case in product(cases, flags):
-        more, disagree, assumed, lone_depth, by_means = case
+        decidable, disagree, assumed, lone_depth, by_means = case
+        more = 7 if decidable else None
         if half == inf and more is None:
             continue
         limit = replace(one, se=2 * one.se) if by_means else one
