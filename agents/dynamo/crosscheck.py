@@ -51,7 +51,7 @@ def _byte_differences(figures: Mapping[str, float | None]) -> Iterator[tuple[int
             yield (
                 -1,
                 (
-                    f"dynamo counted {reported:.0f} bytes {direction}, the kernel {counted:.0f}: I/Os failed that "
+                    f"dynamo counted {reported:,.0f} bytes {direction}, the kernel {counted:,.0f}: I/Os failed that "
                     "dynamo counted as completed, or a cache above the device served them"
                 ),
             )
@@ -63,8 +63,8 @@ def _byte_differences(figures: Mapping[str, float | None]) -> Iterator[tuple[int
             yield (
                 1,
                 (
-                    f"the kernel counted {least:.0f} bytes {direction} while dynamo counted "
-                    f"{reported:.0f}: other I/O was running on that disk"
+                    f"the kernel counted {least:,.0f} bytes {direction} while dynamo counted "
+                    f"{reported:,.0f}: other I/O was running on that disk"
                 ),
             )
 

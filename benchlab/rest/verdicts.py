@@ -61,7 +61,7 @@ class SaidSerializer(ObjectSerializer):
     reason = serializers.CharField()
     repeats_needed = serializers.IntegerField(
         allow_null=True,
-        help_text="Of each, in all, to decide; null: decided, or not decidable in reason",
+        help_text="Of each, in all, to decide; null: decided, or not even 30 would decide",
     )
     bound = serializers.FloatField(
         allow_null=True,

@@ -32,7 +32,7 @@ def test_ios_that_failed_unseen_are_a_finding_and_no_result() -> None:
         written("full", {"diskstats_before": {"253:3": [0] * 4}}, {"diskstats_after": after})
     )
     said = finding(found)
-    assert "dynamo counted 1044914176 bytes read, the kernel 122880" in said
+    assert "dynamo counted 1,044,914,176 bytes read, the kernel 122,880" in said
     assert found["iops"] == values(FULL)["iops"]  # the result stays what dynamo said
 
 
@@ -53,9 +53,9 @@ SAID = {
             "",
         ),
         (1.03, 6.0, ""),  # with many in flight
-        (1.20, 6.0, "disturbed: the kernel counted 58982400 bytes read"),
+        (1.20, 6.0, "disturbed: the kernel counted 58,982,400 bytes read"),
         (1.20, None, ""),  # of before: nobody knows in how long a time
-        (0.93, 6.0, "not to be trusted: dynamo counted 49152000 bytes read"),
+        (0.93, 6.0, "not to be trusted: dynamo counted 49,152,000 bytes read"),
         # Seen with the real one: asking takes all of the only CPU, nothing is done meanwhile
         (
             1.004,
@@ -100,7 +100,7 @@ def iops_note(*notes: dict) -> str:
 def test_a_finding_goes_wherever_the_figure_goes() -> None:
     before = {"diskstats_before": {"253:3": [0] * 4}}
     few = {"diskstats_after": {"253:3": [30, 122880, 30, 122880]}}
-    assert "not to be trusted: dynamo counted 1044914176" in iops_note(before, few)
+    assert "not to be trusted: dynamo counted 1,044,914,176" in iops_note(before, few)
     all_of_them = {"diskstats_after": {"253:3": [127553, 1044914176, 127376, 1043464192]}}
     assert "trusted" not in iops_note(before, all_of_them)
     assert "not checked against the kernel's count" in iops_note()

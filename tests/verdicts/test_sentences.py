@@ -16,6 +16,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchlab.analysis import verdicts
@@ -125,7 +126,21 @@ POINT, TWICE = {0: {1: 99.0, 2: 100.0, 3: 101.0}}, {0: {1: 199.0, 2: 200.0, 3: 2
 DIPS = {d: {n: 100.0 * (0.5 if (n + d) % 3 == 0 else 1) for n in range(10)} for d in (1, 2, 4)}
 EVEN = {d: {n: 100.0 + (n + d) % 3 for n in range(10)} for d in (1, 2, 4)}
 NEAR = {d: {n: 104.5 + (n + d) % 3 for n in range(10)} for d in (1, 2, 4)}
+LATE = {d: {n: 1 / value for n, value in cell.items()} for d, cell in DIPS.items()}
+EARLY = {d: {n: 1 / value for n, value in cell.items()} for d, cell in EVEN.items()}
 CROSSED = sweep(80, 200, 300, 520, spread=QUIET)
+
+
+def dipping() -> tuple[Sweep, Sweep]:
+    """Two sweeps of which typical runs decide, though runs of the second stall."""
+    dice = np.random.default_rng(24)
+    first, second = (
+        {2**d: dict(enumerate(np.exp(dice.normal(7, 0.03, 3)))) for d in range(7)} for _ in range(2)
+    )
+    for cell in second.values():
+        for block in cell:
+            cell[block] *= 0.95 * (0.5 if dice.random() < 0.25 else 1)
+    return first, second
 
 
 def answers() -> list[Answer]:
@@ -145,6 +160,8 @@ def answers() -> list[Answer]:
         answer(quiet, sweep(80, 260, 240, 520, spread=QUIET)),
         answer(quiet, CROSSED, metric="one.fsync.ops"),
         answer(EVEN, DIPS),
+        answer(EARLY, LATE, metric="lat.mean", unit="s"),
+        answer(*dipping()),
         answer(single, sweep(2000, 4000, 6000, 8000, spread=ONE), UNTOLD),
         answer(single, sweep(200, 400, 600, 800, spread=ONE), LAB),
         answer(quiet, quiet),
