@@ -33,6 +33,7 @@ from benchlab.charts.tables import CurvePoint, MetricRow, curve_points, latency_
 from benchlab.findings.models import Finding
 from benchlab.runs.models import Attempt, Measurement
 from benchlab.topologies import moments
+from benchlab.web.lists import MOST_LINES
 
 # the finding that states it about a whole workload
 DISAGREEING_REPEATS = "repeats_disagree"
@@ -77,6 +78,12 @@ class Card:
     cdf_choices: tuple[tuple[str, str], ...] = ()
     # whether a finding of the page tells that repeats differ
     has_repeat_finding: bool = False
+
+    @property
+    def first_points(self) -> tuple[CurvePoint, ...]:
+        """The points of the first MOST_LINES lines, in the order of the legend."""
+        labels = set([*dict.fromkeys(point.label for point in self.points)][:MOST_LINES])
+        return tuple(point for point in self.points if point.label in labels)
 
     @property
     def dom_id(self) -> str:

@@ -21,6 +21,7 @@ from benchlab.charts.queries import Group
 from benchlab.verdicts.answers import TAILS, Answer, Row, medians_of
 from benchlab.verdicts.headlines import Headline, interval_text
 from benchlab.verdicts.sentences import interval_words
+from benchlab.web.lists import MOST_LINES
 from benchlab.web.units import short_si, si
 
 # Label of a verdict, and the CSS class of its badge.
@@ -142,10 +143,30 @@ class RankTable:
     lead: Lead | None
     tied: tuple[str, ...] = ()
 
+    @property
+    def tied_text(self) -> str:
+        """ "a, b, c"; of very many the first, and how many more there are."""
+        more = len(self.tied) - MOST_LINES
+        names = ", ".join(self.tied[:MOST_LINES])
+        return f"{names} and {more} more" if more > 0 else names
 
-def rank_table(answer: Answer, headlines: Sequence[Headline] = ()) -> RankTable:
-    """Return the table of an answer, whose lead has one of these headlines if it has an interval."""
-    rows = answer.rows
+
+def shorten(answer: Answer) -> Answer:
+    """The answer with its best MOST_LINES set-ups, its baseline and the one that its card is about."""
+    kept = {id(row) for row in (*answer.rows[:MOST_LINES], answer.baseline)}
+    if lead := _lead_row(answer):
+        kept.add(id(lead[0]))
+    return replace(answer, rows=tuple(row for row in answer.rows if id(row) in kept))
+
+
+def rank_table(
+    answer: Answer, headlines: Sequence[Headline] = (), rows: Sequence[Row] | None = None
+) -> RankTable:
+    """Return the table of an answer, whose lead has one of these headlines if it has an interval.
+
+    `rows`: only these set-ups have a rank in it; None for all.
+    """
+    shown, rows = answer.rows if rows is None else rows, answer.rows
     curves = [row.against.curve for row in rows if row.against and row.against.curve]
     scale = Scale.spanning(curves)
     of_latency = answer.metric not in metric_naming.METRICS
@@ -158,7 +179,7 @@ def rank_table(answer: Answer, headlines: Sequence[Headline] = ()) -> RankTable:
     of_each = [medians_of(row.group, answer.metric).keys() for row in rows]
     shared = frozenset.intersection(*map(frozenset, of_each))
     best = tuple(row.label for row in rows if row.place == 1)
-    ranks = tuple(_rank_row(answer, row, scale, kind, tail, shared) for row in rows)
+    ranks = tuple(_rank_row(answer, row, scale, kind, tail, shared) for row in shown)
     return RankTable(
         metric_word=answer.metric_word,
         latency=metric_naming.LATENCY_KINDS[kind.partition(".")[0]] if kind else "",
@@ -172,22 +193,30 @@ def rank_table(answer: Answer, headlines: Sequence[Headline] = ()) -> RankTable:
     )
 
 
-def _lead(answer: Answer, headlines: Sequence[Headline]) -> Lead | None:
-    """The best set-up ahead of the baseline, else the baseline ahead of another (reversed), else neither ahead."""
+LEADS = (
+    Conclusion.FASTER,
+    Conclusion.SLOWER,
+    Conclusion.NONE,
+    Conclusion.OVERTAKES,
+    Conclusion.SMALL,
+    Conclusion.UNKNOWN,
+)
+
+
+def _lead_row(answer: Answer) -> tuple[Row, Verdict] | None:
+    """The set-up that a card shows large, and its verdict; None without a comparison."""
     verdicts = [
         (row, row.against.curve) for row in answer.rows if row.against and row.against.curve
     ]
-    if not verdicts:
+    return min(verdicts, key=lambda pair: LEADS.index(pair[1].conclusion), default=None)
+
+
+def _lead(answer: Answer, headlines: Sequence[Headline]) -> Lead | None:
+    """The best set-up ahead of the baseline, else the baseline ahead of another (reversed), else neither ahead."""
+    found = _lead_row(answer)
+    if found is None:
         return None
-    order = (
-        Conclusion.FASTER,
-        Conclusion.SLOWER,
-        Conclusion.NONE,
-        Conclusion.OVERTAKES,
-        Conclusion.SMALL,
-        Conclusion.UNKNOWN,
-    )
-    row, verdict = min(verdicts, key=lambda pair: order.index(pair[1].conclusion))
+    row, verdict = found
     label, against = row.label, answer.baseline.label
     but = _exceptions(row)
     if verdict.conclusion == Conclusion.SLOWER:

@@ -29,6 +29,10 @@ MAX_SEARCH_LENGTH = 200
 MAX_SEARCH_WORDS = 8
 # rows to tick that one sees at a glance; more are found by words
 MAX_UNSEARCHED_CHOICES = 12
+# Lines of many that a page shows at first, best first: nobody reads the 500 of a campaign on 500 hosts.
+MOST_LINES = 12
+# ?lines=all shows all of them.
+LINES, ALL = "lines", "all"
 SORT, FIND, PAGE = "sort", "q", "page"
 # of another order, or of other rows
 PAGE_PARAMETERS = (PAGE, "cursor")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -70,3 +72,49 @@ def test_an_export_costs_the_same_for_many_runs(api, team, campaigns, url):
     for name in ("LVM", "md", "ZFS"):
         line(team, found[0], host, name)
     assert cost(api, url) == few
+
+
+def rows_of(client, url: str) -> dict[str, int]:
+    """{table: number of its rows} of the layouts, medians and numbers of a page."""
+    page = client.get(url).content.decode()
+    parts = {
+        "ranked": r'<table class="ranked">(.*?)</table>',
+        "heat": r'<table id="campaign-heat".*?<tbody>(.*?)</tbody>',
+        "places": r'aria-label="Places: .*?<tbody>(.*?)</tbody>',
+        "numbers": r'aria-label="Numbers of .*?<tbody>(.*?)</tbody>',
+    }
+    found = {name: re.search(part, page, re.DOTALL) for name, part in parts.items()}
+    return {name: len(set(LAYOUT.findall(part[1]))) for name, part in found.items() if part}
+
+
+LAYOUT = re.compile(r"layout \d+")
+
+
+def test_a_page_shows_a_dozen_of_many_layouts_and_all_where_asked(web, team, campaigns):
+    campaign, host = made.campaign(team, "many"), campaigns[1]
+    for number in range(1, 21):
+        line(team, campaign, host, f"layout {number}")
+    page = f"/campaigns/{campaign.pk}/"
+    few, every = rows_of(web, page), rows_of(web, f"{page}?lines=all")
+    assert few.keys() == every.keys() == {"ranked", "heat", "places", "numbers"}
+    assert few["heat"] == few["numbers"] == 12
+    # The best, the baseline and the one that the card is about.
+    assert 12 <= few["ranked"] == few["places"] <= 14
+    assert every["heat"] == every["ranked"] == every["places"] == 20
+    assert b"lines=all" in web.get(page).content
+    report = rows_of(web, f"{page}report/")
+    assert report["ranked"] == report["numbers"] == 20
+
+
+def test_what_a_page_shows_of_a_layout_does_not_depend_on_how_many_it_shows(web, team, campaigns):
+    campaign, host = made.campaign(team, "many"), campaigns[1]
+    for number in range(1, 15):
+        line(team, campaign, host, f"layout {number}", depths=(1, 4, 8) if number % 2 else (1, 4))
+    page = f"/campaigns/{campaign.pk}/"
+    few, every = (
+        re.search(r'<table class="ranked">.*?</table>', web.get(url).content.decode(), re.DOTALL)[0]
+        for url in (page, f"{page}?lines=all")
+    )
+    rows = re.findall(r"<tr.*?</tr>", few, re.DOTALL)
+    assert 12 <= len(rows) - 1 < len(re.findall(r"<tr", every)) - 1 == 14
+    assert [row for row in rows if row not in every] == []

@@ -28,7 +28,7 @@ from benchlab.pages.campaigns.heat_cells import MetricFigures, Scale, Spot
 from benchlab.runs.progress import latest_attempts
 from benchlab.runs.states import AttemptPhase, Outcome
 from benchlab.topologies import moments
-from benchlab.web.lists import query_address, without_parameters
+from benchlab.web.lists import ALL, LINES, MOST_LINES, query_address, without_parameters
 from benchlab.web.texts import natural_key
 
 # of the address: workloads that are folded
@@ -102,6 +102,10 @@ class HeatMap:
     tabs: list[dict[str, object]]
     spans: list[WorkloadSpan]
     rows: list[HeatRow]
+    # number of all rows, where some are left out
+    row_count: int = 0
+    # address of the page with all rows
+    every_row: str = ""
 
     @property
     def heads(self) -> Iterator[tuple[str, str]]:
@@ -155,6 +159,7 @@ def build_heat_map(campaign: Campaign, groups: Sequence[Group], query: QueryDict
     one_host = len({line.host for line in lines}) == 1
     rest = without_parameters(query, *LIVE_PARAMETERS)
     lower = figures.lower_is_better
+    shown = lines if query.get(LINES) == ALL else lines[:MOST_LINES]
     return HeatMap(
         name=figures.name,
         title=metric_naming.metric_title(figures.name),
@@ -173,7 +178,9 @@ def build_heat_map(campaign: Campaign, groups: Sequence[Group], query: QueryDict
             for name, words in choices.items()
         ],
         spans=[_workload_span(rest, pk, some, pk in folded) for pk, some in columns.items()],
-        rows=_heat_rows(lines, scale, one_host, _legend_keys(groups)),
+        rows=_heat_rows(lines, len(shown), scale, one_host, _legend_keys(groups)),
+        row_count=len(lines) if len(shown) < len(lines) else 0,
+        every_row=_heat_address(rest, LINES, [ALL]),
     )
 
 
@@ -286,6 +293,7 @@ def _legend_keys(groups: Sequence[Group]) -> dict[tuple[int, int], sparkline.Leg
 
 def _heat_rows(
     lines: Sequence[RunLine],
+    most: int,
     scale: Scale,
     one_host: bool,
     keys: Mapping[tuple[int, int], sparkline.LegendKey],
@@ -294,7 +302,7 @@ def _heat_rows(
     for line in lines:
         beside[line.layout].add(line.stage)
     rows = []
-    for line in lines:
+    for line in lines[:most]:
         moment = moments.describe_moment(line.stage, beside[line.layout])
         parts = (moment, "not in order" * line.degraded)
         cells = [heat_cells.cell_html(spot, scale, of) for spot, of in line.cells]

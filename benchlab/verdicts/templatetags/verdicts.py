@@ -41,6 +41,7 @@ from benchlab.verdicts.sentences import (
     repeats_number,
     sentences,
 )
+from benchlab.web.lists import ALL, LINES
 
 register = template.Library()
 register.filter("times", times_text)
@@ -58,10 +59,12 @@ PAGES = {"campaign-detail": "campaign", "campaign-report": "report", "compare": 
 class Card:
     """An answer with everything that its card shows.
 
-    `campaign`: the campaign in which the viewer may dismiss the answer; None if the viewer may not.
+    `shown`: the answer with the set-ups that the page shows. `campaign`: the campaign in which the viewer may dismiss
+    the answer; None if the viewer may not.
     """
 
     answer: Answer
+    shown: Answer
     sentences: list[Sentence]
     table: RankTable
     headlines: tuple[Headline, ...]
@@ -70,6 +73,11 @@ class Card:
     presentation: Presentation = Presentation.PLAIN
     offer: Offer | None = None
     campaign: int | None = None
+
+    @property
+    def hidden(self) -> int:
+        """Number of set-ups that the page does not show."""
+        return len(self.answer.rows) - len(self.shown.rows)
 
 
 @register.inclusion_tag("verdicts/_answers.html", takes_context=True)
@@ -82,7 +90,7 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
     line_filter = Filter((campaign.pk,), moment=request_params.requested_moment(request.GET))
     lines = context.get("campaign_lines")
     groups = lines_of(request.user, line_filter) if lines is None else line_filter.select(lines)
-    result = _answers_context(request, groups)
+    result = _answers_context(request, groups, every=_shows_every_line(context))
     cards: list[Card] = result["answers"]
     # Dismissed answers need no more repeats.
     counted = [None if card.note.holds else card.answer for card in cards]
@@ -107,7 +115,7 @@ def answers(context: dict[str, Any], campaign: Campaign) -> dict[str, Any]:
 def answers_compared(context: dict[str, Any], lines: Sequence[Group]) -> dict[str, Any]:
     """Show the answers of the compare page. A report of it shows what was dismissed, but takes no dismissals."""
     request: HttpRequest = context["request"]
-    result = _answers_context(request, lines)
+    result = _answers_context(request, lines, every=_shows_every_line(context))
     if _page_name(request) == "compare":
         teams = _teams(result["answers"])
         result["answers"] = [
@@ -178,6 +186,11 @@ def _context_for_page(context: dict[str, Any], result: dict[str, Any]) -> dict[s
     }
 
 
+def _shows_every_line(context: Mapping[str, Any]) -> bool:
+    """True in a report, which is printed, and where the viewer asked for all with ?lines=all."""
+    return "left_out" in context or context["request"].GET.get(LINES) == ALL
+
+
 def _page_name(request: HttpRequest) -> str:
     return (request.resolver_match.url_name or "") if request.resolver_match else ""
 
@@ -223,14 +236,22 @@ def _repeat_offers(campaign: Campaign, answers: Sequence[Answer | None]) -> dict
 
 
 def _answers_context(
-    request: HttpRequest, groups: Sequence[Group], person: Person | None = None
+    request: HttpRequest,
+    groups: Sequence[Group],
+    person: Person | None = None,
+    *,
+    every: bool = True,
 ) -> dict[str, Any]:
-    """Context of the answers. `person`: the viewer, if that is not the user of the request."""
+    """Context of the answers. `person`: the viewer, if that is not the user of the request.
+
+    `every`: all set-ups are shown, however many they are.
+    """
     baseline = baselines.requested_baseline(request.GET)
     metric = request_params.requested_metric(request.GET)
     terms = headlines.requested_terms(request.GET)
     answers = answers_of(groups, metric, baseline)
-    of_answers = headlines.headlines_of(answers, terms)
+    shown = answers if every else [ranks.shorten(answer) for answer in answers]
+    of_answers = headlines.headlines_of(shown, terms)
     kept_terms = _query_pairs(request, headlines.PARAMS)
     notes = dismissals.notes_of_answers(person or request.user, answers)
     choices: dict[str, str] = {}
@@ -241,13 +262,14 @@ def _answers_context(
         "answers": [
             Card(
                 answer,
-                sentences(answer),
-                ranks.rank_table(answer, some),
+                few,
+                sentences(few),
+                ranks.rank_table(answer, some, few.rows),
                 some,
-                compare_tests(answer),
+                compare_tests(few),
                 noted,
             )
-            for answer, some, noted in zip(answers, of_answers, notes, strict=True)
+            for answer, few, some, noted in zip(answers, shown, of_answers, notes, strict=True)
         ],
         "terms": terms,
         "statistics": headlines.STATISTICS,
@@ -258,4 +280,7 @@ def _answers_context(
         "kept": [(k, v) for k in KEPT_PARAMS for v in request.GET.getlist(k) if v],
         "factors": matrix.factors_of(groups, metric, matrix.MAX_EFFECTS),
         "so_far": not all(answer.is_over for answer in answers),
+        "every_line": urlencode(
+            [*_query_pairs(request, (*KEPT_PARAMS, "baseline", *headlines.PARAMS)), (LINES, ALL)]
+        ),
     }
