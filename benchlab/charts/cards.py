@@ -17,6 +17,7 @@ from django.urls import reverse
 
 from benchlab import app_modules
 from benchlab.analysis.curves import common_factor
+from benchlab.analysis.devices import FullStation
 from benchlab.charts import device_work, latency_figures, metric_naming, request_params
 from benchlab.charts.conditions import Differences, repeat_differences
 from benchlab.charts.line_analysis import (
@@ -28,7 +29,7 @@ from benchlab.charts.line_analysis import (
     has_depth_rows,
 )
 from benchlab.charts.metric_naming import METRICS
-from benchlab.charts.queries import Group, Person, line_labels, read_groups
+from benchlab.charts.queries import Group, Identity, Person, line_labels, read_groups
 from benchlab.charts.tables import CurvePoint, MetricRow, curve_points, latency_columns, metric_rows
 from benchlab.findings.models import Finding
 from benchlab.runs.models import Attempt, Measurement
@@ -187,7 +188,7 @@ def campaign_cards(
     lines: Sequence[Group] | None = None,
 ) -> list[Card]:
     """Build a card per workload with results. Two queries, more if repeats were not measured alike
-    or differ, and two a card whose lines reach past their knees.
+    or differ, and two if lines reach past their knees.
 
     `query` is the page's: its ?metric= and ?moment= are shown where they were measured. `lines`: all of the campaign's,
     where the page has read them already.
@@ -249,9 +250,15 @@ def build_cards(
     metric: str = "",
 ) -> list[Card]:
     """Build the cards. `line_filter` has already selected the lines, except by moment; each card adds its workload."""
+    works = group_by_work(groups)
+    shown = [line for every in works for line in _lines_at_moment(every, line_filter)[2]]
+    # Of all cards at once: each would ask the database for its own.
+    stations = {
+        (shown[at].campaign, shown[at].identity): station
+        for at, station in device_work.find_full_stations(shown).items()
+    }
     return [
-        _build_card(lines, figure_url, csv_url, line_filter, metric)
-        for lines in group_by_work(groups)
+        _build_card(every, figure_url, csv_url, line_filter, metric, stations) for every in works
     ]
 
 
@@ -268,6 +275,7 @@ def _build_card(
     csv_url: str,
     line_filter: request_params.Filter,
     metric: str,
+    stations: Mapping[tuple[int, Identity], FullStation],
 ) -> Card:
     codes, line_filter, lines = _lines_at_moment(every, line_filter)
     query = line_filter.query()
@@ -311,11 +319,12 @@ def _build_card(
         ),
         full_stations=tuple(
             (
-                labels[index],
+                label,
                 station.depth,
-                device_work.full_station_text(station, curve_answer(lines[index]).cap),
+                device_work.full_station_text(station, curve_answer(line).cap),
             )
-            for index, station in device_work.find_full_stations(lines).items()
+            for line, label in zip(lines, labels, strict=True)
+            if (station := stations.get((line.campaign, line.identity)))
         ),
         runs=tuple(tuple(sample.run for sample in line.samples) for line in lines),
         rows=()

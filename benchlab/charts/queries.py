@@ -40,6 +40,7 @@ GROUP_COLUMNS = {
     **{part: f"run__{part}_id" for part in NAMED_PARTS},
     **{f"{part}_name": f"run__{part}__name" for part in NAMED_PARTS},
     **{field: f"run__{field}" for field in ("tool", "stage", "options", "scheduler")},
+    "team": "run__campaign__team_id",
 }
 SAMPLE_COLUMNS = {
     **{field: f"run__{field}" for field in ("repeat", "outstanding", "visit")},
@@ -136,6 +137,8 @@ class Group:
     over: bool = True
     # whether it has several depths, of which one is measured so far
     depths_planned: bool = False
+    # its campaign's
+    team: int = 0
     # Places of its layout and of its host among all that was read with it.
     style_places: tuple[int, int] | None = None
 

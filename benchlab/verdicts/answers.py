@@ -151,7 +151,7 @@ def lines_of(user: Person, line_filter: request_params.Filter) -> list[Group]:
 
 
 def answers_of(groups: Sequence[Group], metric: str = "", baseline: str = "") -> list[Answer]:
-    """Answer each workload of these lines. Two queries, two whose results are cached for a while, and three where a
+    """Answer each workload of these lines. One query, two whose results are cached for a while, and three where a
     campaign is not over.
 
     `baseline`: a key of benchlab.verdicts.baselines. Raises BadRequest for a metric of which it is unknown whether more

@@ -41,11 +41,11 @@ def campaigns(team, user):
 # Sessions, users and the top bar of a page are three of them. Who adds one says why.
 PAGES = {
     # One of answers: the disks of layouts.
-    "/campaigns/{0}/": 30,
+    "/campaigns/{0}/": 29,
     "/campaigns/{0}/figure.json": 5,
-    # 4 of answers: in what order layouts were built, whose they are, how alike rebuilt ones and repeats are (both kept
-    # for 10 minutes); 1 of those that were dismissed; 4 of factors: settings of layouts, and the latter three again.
-    "/compare/?campaign={0}&campaign={1}": 22,
+    # 3 of answers: in what order layouts were built, how alike rebuilt ones and repeats are (both kept for 10 minutes);
+    # 1 of those that were dismissed; 3 of factors: settings of layouts, and the latter two again.
+    "/compare/?campaign={0}&campaign={1}": 20,
     # 5 of conditions that differ and saved views, as the page that compares has them.
     "/explore/?campaign={0}&campaign={1}&x=iops&y=lat.mean": 12,
     "/explore/figure.json?campaign={0}&campaign={1}": 6,
