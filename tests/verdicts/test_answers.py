@@ -63,7 +63,8 @@ def test_what_is_seen_and_its_interval_look_the_same_way(bench, api):
     curve = by_name(told)["b"]["curve"]
     [says] = told["says"]
     assert curve["verdict"] == "no large difference" and 1.1 < curve["bound"] < 1.2
-    assert says.startswith(f"b and a differ by at most 20 % ({curve['ratio']:.2f} times the IOPS")
+    start = "Over all depths b and a differ by at most 20 %"
+    assert says.startswith(f"{start} ({curve['ratio']:.2f} times the IOPS")
     assert f"95 % interval {curve['low']:.2f} to {curve['high']:.2f}, 3 repeats" in says
 
 
