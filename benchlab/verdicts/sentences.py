@@ -117,7 +117,7 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
         return Sentence(
             verdict.conclusion,
             _capital(head),
-            numbers,
+            _row_first(numbers, answer, verdict),
             f"{ratio}; {_uncertainty(verdict, lower_is_better=answer.lower_is_better, winner=False)}",
             but,
             _what_is_open(verdict) if small else "",
