@@ -32,6 +32,7 @@ from benchlab.analysis.verdicts import (
     visit_numbers,
 )
 
+BY_CHANCE = "among so many comparisons one like this is to be expected by chance"
 DECIDED = (Conclusion.FASTER, Conclusion.SLOWER)
 # With more set-ups each is compared with the baseline only. 200 have 19,900 pairs, which take 1.5 s and 100 MB.
 MOST_COMPARED = 200
@@ -216,12 +217,12 @@ def _undecide(comparison: Comparison) -> Comparison:
     curve = comparison.curve
     if curve is None or curve.conclusion not in DECIDED:
         return comparison
-    small = curve.within is not None
-    undecided = replace(
-        curve,
-        conclusion=Conclusion.SMALL if small else Conclusion.UNKNOWN,
-        reason="among so many comparisons one like this is to be expected by chance",
-    )
+    conclusion, reason = Conclusion.UNKNOWN, BY_CHANCE
+    if curve.within is not None:
+        conclusion = Conclusion.SMALL
+        order = comparison.design.order_text
+        reason = f"{order}, at most {curve.within} apart (95 %); {BY_CHANCE}"
+    undecided = replace(curve, conclusion=conclusion, reason=reason)
     single = len(comparison.points) == 1
     points = dict.fromkeys(comparison.points, undecided) if single else comparison.points
     return replace(comparison, points=points, curve=undecided)

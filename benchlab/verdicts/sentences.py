@@ -88,13 +88,15 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
             curve.conclusion, head, (), f"{metric_noun(answer)}, {repeats_words(curve)}"
         )
     depth, verdict = _representative(against, curve)
+    where = _where(against, depth)
     numbers = _numbers_winner_first(answer, row, depth, verdict) if verdict.values else ()
     if not verdict.decided:
         spread = (
             _ratios_by_depth(answer, row, against) if not depth and len(against.points) > 1 else ""
         )
         on = f" on {_metric_label(answer)}" if _metric_label(answer) else ""
-        clause = spread or _comparison_clause(answer, row, verdict, "did")
+        clause = spread or _undecided_clause(answer, row, verdict)
+        numbers = _row_first(numbers, answer, verdict)
         why, reason = f"Not enough data{on}:", verdict.reason
         if reason.startswith(NOT_COMPARABLE):
             why, reason = f"{_capital(reason)};", ""
@@ -102,13 +104,12 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
         rest = (
             _over_all(verdict)
             if spread
-            else _uncertainty(verdict, lower_is_better=answer.lower_is_better)
+            else _uncertainty(verdict, lower_is_better=answer.lower_is_better, winner=False)
         )
         return Sentence(verdict.conclusion, head, numbers, rest, _exceptions(against), reason)
     if verdict.conclusion in (Conclusion.NONE, Conclusion.SMALL):
         small = verdict.conclusion == Conclusion.SMALL
         but = _exceptions(against)
-        where = "over all depths " if but else _depth_phrase(depth)
         most = f"at most {verdict.within}" if small else "less than 5 %"
         head = f"{_metric_prefix(answer)}{where}{row.label} and {base.label} differ by {most}"
         ratio = f"{times_text(verdict.ratio)} the {metric_noun(answer)}"
@@ -116,14 +117,12 @@ def _sentence(answer: Answer, row: Row, against: Comparison) -> Sentence:
         return Sentence(
             verdict.conclusion,
             _capital(head),
-            numbers,
+            _row_first(numbers, answer, verdict),
             f"{ratio}; {_uncertainty(verdict, lower_is_better=answer.lower_is_better, winner=False)}",
             but,
             _what_is_open(verdict) if small else "",
         )
-    head = _capital(
-        f"{_metric_prefix(answer)}{_depth_phrase(depth)}{_comparison_clause(answer, row, verdict, 'does')}"
-    )
+    head = _capital(f"{_metric_prefix(answer)}{where}{_comparison_clause(answer, row, verdict)}")
     others = "; ".join(
         filter(
             None,
@@ -169,6 +168,11 @@ def _stalls(verdict: Verdict, answer: Answer, row: Row) -> str:
 
 def _depth_phrase(depth: int | None) -> str:
     return f"at {depth} outstanding " if depth else ""
+
+
+def _where(against: Comparison, depth: int | None) -> str:
+    """ "at 16 outstanding ", "over all depths ", "" without a sweep: pages show other ratios of the same set-ups."""
+    return "over all depths " if depth is None and len(against.points) > 1 else _depth_phrase(depth)
 
 
 def _exceptions(against: Comparison) -> str:
@@ -265,19 +269,37 @@ def _metric_prefix(answer: Answer) -> str:
     return f"{_metric_label(answer)}: " if _metric_label(answer) else ""
 
 
-def _comparison_clause(answer: Answer, row: Row, verdict: Verdict, does: str) -> str:
-    """Say how the faster one compares; it is the subject. `does`: the verb, "did" for an undecided comparison."""
+def _comparison_clause(answer: Answer, row: Row, verdict: Verdict) -> str:
+    """Say how the faster one compares; it is the subject."""
     word, ratio = metric_noun(answer), max(verdict.ratio, 1 / verdict.ratio)
-    ahead = (verdict.ratio < 1) == answer.lower_is_better
+    ahead = _is_ahead(answer, verdict)
     winner, loser = (row, answer.baseline) if ahead else (answer.baseline, row)
     if answer.lower_is_better:
-        is_ = "is" if does == "does" else "was"
+        return f"the {word} of {winner.label} is {times_text(1 / ratio)} that of {loser.label}"
+    return f"{winner.label} does {times_text(ratio)} the {word} of {loser.label}"
+
+
+def _is_ahead(answer: Answer, verdict: Verdict) -> bool:
+    return (verdict.ratio < 1) == answer.lower_is_better
+
+
+def _undecided_clause(answer: Answer, row: Row, verdict: Verdict) -> str:
+    """Say what was seen of a set-up against the baseline, as its interval and its reason do."""
+    word, ratio = metric_noun(answer), max(verdict.ratio, 1 / verdict.ratio)
+    label, base = row.label, answer.baseline.label
+    if answer.lower_is_better:
         if ratio_number(ratio) == ratio_number(1.0):
-            return f"the {word} of {winner.label} {is_} within 1 % of that of {loser.label}"
-        return f"the {word} of {winner.label} {is_} {times_text(1 / ratio)} that of {loser.label}"
+            return f"the {word} of {label} was within 1 % of that of {base}"
+        return f"the {word} of {label} was {times_text(verdict.ratio)} that of {base}"
     if ratio < HARDLY:
-        return f"{winner.label} {does} less than 0.1 % more {word} than {loser.label}"
-    return f"{winner.label} {does} {times_text(ratio)} the {word} of {loser.label}"
+        more = "more" if verdict.ratio >= 1 else "less"
+        return f"{label} did less than 0.1 % {more} {word} than {base}"
+    return f"{label} did {times_text(verdict.ratio)} the {word} of {base}"
+
+
+def _row_first(numbers: tuple[Number, ...], answer: Answer, verdict: Verdict) -> tuple[Number, ...]:
+    """Both means, the set-up's before the baseline's; `numbers` has the winner's first."""
+    return numbers if _is_ahead(answer, verdict) else numbers[::-1]
 
 
 def _others(
@@ -312,8 +334,7 @@ def _numbers_winner_first(
             (verdict.values[1], _nearest(row.group, answer.metric, depth, verdict.values[1])),
         )
     )
-    ahead = (verdict.ratio < 1) == answer.lower_is_better
-    return (of_row, of_base) if ahead else (of_base, of_row)
+    return (of_row, of_base) if _is_ahead(answer, verdict) else (of_base, of_row)
 
 
 def _nearest(line: Group, metric: str, depth: int | None, value: float) -> int:

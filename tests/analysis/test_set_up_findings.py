@@ -184,7 +184,7 @@ def test_slower_after_a_growth_is_said_of_the_depths_that_are():
     grown = {"stage": "after-1"}
     [says] = by_depth([1, 1, 1, 0.5, 0.6, 0.6], "grown_slower", POOL, POOL, **grown)
     assert says.startswith(
-        "after its growth it is slower than before it at 8, 16 and 32 outstanding: b does 0.50 times"
+        "after its growth it is slower than before at 8, 16 and 32 outstanding: b does 0.50 times"
     )
     assert "at 8 outstanding (95 % interval" in says
     [says] = by_depth([0.5] * 6, "grown_slower", POOL, POOL, **grown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 from statistics import median
 
@@ -233,6 +234,30 @@ def test_percentiles_of_runs_are_offered_where_a_tool_told_them(opened, lab):
     assert trace["x"] == ["p50", "p99", "p99.9"]
     wanted = [median(stored(lab, lab.stacks[1], f"clat.{rank}", 16)) for rank in trace["x"]]
     assert trace["y"] == pytest.approx(wanted, rel=SIX_DIGITS)
+
+
+@pytest.mark.django_db
+def test_a_cdf_of_many_lines_has_a_panel_for_each_layout(opened, lab):
+    cdf = "x=clat.ranks&y=percentile"
+    assert not opened(cdf).context["scene"].axes.facet
+    for n in range(3):
+        made.swept(
+            lab.campaign, lab.host, made.topology(lab.team, f"t{n}"), lab.load, depths=(1, 4, 16)
+        )
+    page = opened(cdf)
+    assert page.context["scene"].axes.facet == "topology"
+    heads = {a["text"] for a in opened(cdf, "explore-figure").json()["layout"]["annotations"]}
+    assert {f"<b>{name}</b>" for name in ("LVM 64 KiB", "raw", "t0", "t1", "t2")} <= heads
+    one_panel, address = page.context["split"]
+    assert one_panel == "One panel"
+    assert not opened(address.partition("&")[2]).context["scene"].axes.facet
+    few, every = page.context["legend"], opened(f"{cdf}&lines=all").context["legend"]
+    assert (len(few.rows), few.line_count) == (12, 15)
+    assert (len(every.rows), every.line_count) == (15, 0)
+    assert few.rows == tuple(
+        replace(row, toggle_url=few.rows[at].toggle_url, isolate_url=few.rows[at].isolate_url)
+        for at, row in enumerate(every.rows[:12])
+    )
 
 
 @pytest.mark.django_db

@@ -427,3 +427,21 @@ def test_another_team_sees_nothing_of_it(other_web, lab):
     building(lab)
     text = home(other_web)
     assert not any(word in text for word in ("vm-09", "Stripe sizes", "sdb", "LVM"))
+
+
+def test_what_the_first_campaign_measures_is_not_what_a_person_chose(web, team):
+    """`up` measures workloads of its own in a directory; they are chosen once they run on a layout."""
+    host, load = made.host(team), made.workload(team)
+    scratch = made.topology(team, "scratch directory")
+    scratch.stack = [{"kind": "directory", "options": {}, "devices": []}]
+    scratch.save()
+    made.swept(made.campaign(team), host, scratch, load, depths=(1,), repeats=1)
+    Layout.objects.update(plan=stored([layer("directory", {"path": "/srv"})]))
+    assert "Add a host" in done_steps(web)
+    assert "Choose a workload" not in done_steps(web)
+    made.workload(team, "mine")
+    assert "Choose a workload" in done_steps(web)
+
+
+def done_steps(web) -> list[str]:
+    return re.findall(r"<li data-done><a [^>]*>([^<]*)</a>", home(web))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from benchlab.analysis.formats import ratio_range, times_text
 from benchlab.analysis.verdicts import Conclusion
 from benchlab.campaigns.models import Run
 from benchlab.runs.models import Attempt, Layout, Measurement
@@ -63,8 +64,22 @@ def test_what_is_seen_and_its_interval_look_the_same_way(bench, api):
     curve = by_name(told)["b"]["curve"]
     [says] = told["says"]
     assert curve["verdict"] == "no large difference" and 1.1 < curve["bound"] < 1.2
-    assert says.startswith(f"b and a differ by at most 20 % ({curve['ratio']:.2f} times the IOPS")
+    start = "Over all depths b and a differ by at most 20 %"
+    assert says.startswith(f"{start} ({curve['ratio']:.2f} times the IOPS")
     assert f"95 % interval {curve['low']:.2f} to {curve['high']:.2f}, 3 repeats" in says
+
+
+def test_an_undecided_sentence_has_one_ratio_and_one_interval(bench, api):
+    """b does less, undecided: the means, their ratio, the interval and the reason are all of b against a."""
+    bench.measure(bench.build("a"), 1000, depths=(8,), noise=0.2)
+    bench.measure(bench.build("b"), 850, depths=(8,), noise=0.2)
+    told = bench.answer(api)
+    curve = by_name(told)["b"]["curve"]
+    [says] = told["says"]
+    assert curve["verdict"] == "not enough data" and curve["ratio"] < 1, says
+    interval = ratio_range(curve["low"], curve["high"])
+    assert f"b did {times_text(curve['ratio'])} the throughput of a (" in says
+    assert says.count(interval) == 2 and f"95 % interval {interval}, 3 repeats" in says
 
 
 def test_one_repeat_shows_its_ratio_and_what_would_answer(bench, api, web):

@@ -102,7 +102,7 @@ def _fits_in_memory(run: Run) -> Iterator[Finding]:
         return
     yield Finding(
         f"it wrote {rate(size, 'B')} through the page cache of a host with {rate(memory, 'B')} of memory and never "
-        "flushed it: the rate may be that of the memory",
+        "flushed it: the rate may be the memory's",
         Severity.DOUBT,
         {
             "size": Number(size, "B", "what it went over"),

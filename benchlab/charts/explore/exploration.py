@@ -211,8 +211,23 @@ def read_exploration(user: Person, wish: ExploreQuery) -> Exploration:
     if beside:
         built, beside = lines.unite_lines(built, beside)
     styles = explore_styles(built, axes, seats)
+    axes = _with_default_facet(wish, axes, built)
     by_id = {line.id: line for line in beside}
     return Exploration(wish, axes, every, selected, units, built, styles, errors, by_id)
+
+
+# lines that one panel still tells apart
+MAX_PANEL_LINES = 12
+
+
+def _with_default_facet(wish: ExploreQuery, axes: Axes, every: Iterable[Line]) -> Axes:
+    """Return the axes with a panel for each layout, if percentiles of many lines would cover each other."""
+    shown = [line for line in every if wish.shows_line(line.id)]
+    layouts = {line.levels["topology"] for line in shown if "topology" in line.levels}
+    ranked = factors.PERCENTILE in (axes.x, axes.y)
+    if "facet" in wish.axes or not ranked or len(shown) <= MAX_PANEL_LINES or len(layouts) < 2:
+        return axes
+    return replace(axes, facet="topology")
 
 
 def groups_with(groups: Iterable[Group], is_part: Callable[[Sample], bool]) -> list[Group]:

@@ -33,11 +33,17 @@ from benchlab.charts.sparkline import LegendKey, legend_key
 from benchlab.charts.tables import csv_response
 from benchlab.runs.models import Attempt
 from benchlab.runs.states import Outcome
-from benchlab.web.lists import ColumnHead, query_address, sortable_head, without_parameters
+from benchlab.web.lists import (
+    ALL,
+    LINES,
+    MOST_LINES,
+    ColumnHead,
+    query_address,
+    sortable_head,
+    without_parameters,
+)
 from benchlab.web.units import short_si
 
-# lines that one panel still tells apart
-MAX_PANEL_LINES = 12
 AXIS_LABELS = {
     "x": "Across",
     "y": "Up",
@@ -92,7 +98,7 @@ def explore(request: HttpRequest) -> HttpResponse:
         "figure_url": f"{reverse('explore-figure')}?{query.urlencode()}",
         "csv_url": f"{reverse('explore-csv')}?{query.urlencode()}",
         "compare_url": f"{reverse('compare')}?{wish.filter.full_query()}",
-        "many": len(scene.visible_lines) > MAX_PANEL_LINES and not scene.axes.facet,
+        "many": len(scene.visible_lines) > exploration.MAX_PANEL_LINES and not scene.axes.facet,
         "each_url": _address_setting(query, facet=factors.EACH),
         "hidden_fields": [
             (name, value)
@@ -201,10 +207,13 @@ def _first(preferred: Iterable[str], among: Container[str]) -> str:
 def _split_link(scene: Exploration, query: QueryDict) -> tuple[str, str] | None:
     """(words, address): a panel for each host, topology, ...: the first in which lines differ; or one panel again."""
     if scene.axes.facet:
+        if factors.PERCENTILE in (scene.axes.x, scene.axes.y):
+            # Without a word many lines are split again.
+            return "One panel", _address_setting(query, facet=factors.NONE)
         return "One panel", query_address(without_parameters(query, "facet"))
     for name in ("host", "topology", "campaign", "workload", *factors.swept_options(scene.groups)):
         levels = {line.levels[name].key for line in scene.visible_lines if name in line.levels}
-        if 1 < len(levels) <= MAX_PANEL_LINES:
+        if 1 < len(levels) <= exploration.MAX_PANEL_LINES:
             words = f"Split by {factors.lower_first(factors.factor_word(name))}"
             return words, _address_setting(query, facet=name)
     return None
@@ -270,6 +279,10 @@ class Legend:
     hidden: int
     # the address without anything hidden
     all_shown: str
+    # of all lines, where `rows` are fewer
+    line_count: int = 0
+    # the address with a row for each line
+    every_line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +316,15 @@ def build_legend(scene: Exploration, query: QueryDict) -> Legend:
     ]
     hidden = sum(not row.visible for row in rows)
     all_shown = query_address(without_parameters(query, "hide", "only"))
-    return Legend(tuple(heads), tuple(rows), hidden, all_shown)
+    shown = rows if query.get(LINES) == ALL else rows[:MOST_LINES]
+    return Legend(
+        tuple(heads),
+        tuple(shown),
+        hidden,
+        all_shown,
+        len(rows) if len(shown) < len(rows) else 0,
+        _address_setting(query, **{LINES: ALL}),
+    )
 
 
 def _legend_columns(scene: Exploration) -> list[Column]:

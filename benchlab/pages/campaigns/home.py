@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from django.db.models import BooleanField, Count, Exists, F, Func, Max, OuterRef, QuerySet
+from django.db.models import BooleanField, Count, Exists, F, Func, Max, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -189,12 +189,14 @@ def _first_steps(request: HttpRequest, disks: queries.Fleet) -> list[dict[str, o
     """List the steps from an empty installation to a first layout on one's own disks."""
     user = request.user
     measured = Campaign.objects.for_user(user).filter(source=Campaign.Source.MEASURED)
+    # A directory is no layout yet: `up` makes one, and workloads that its first campaign measures there.
+    layouts = Topology.objects.for_user(user).exclude(stack__0__kind="directory")
+    workloads = Workload.objects.for_user(user).filter(imported=False)
     are_done = (
         bool(disks.rows),
         any(row.host_row.spare_disks for row in disks.rows),
-        # a directory is no layout yet, and `up` makes one
-        Topology.objects.for_user(user).exclude(stack__0__kind="directory").exists(),
-        Workload.objects.for_user(user).exists(),
+        layouts.exists(),
+        workloads.filter(Q(runs=None) | Q(runs__topology__in=layouts)).exists(),
         measured.annotate(compared=Count("layouts__topology", distinct=True))
         .filter(compared__gt=1)
         .exists(),
