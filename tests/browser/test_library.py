@@ -51,7 +51,7 @@ def test_a_choice_draws_another_metric(chromium, live_server, library):
     page.goto(f"{live_server.url}/campaigns/{campaign.pk}/")
     drawn(page)
     card = page.locator("section", has=page.get_by_role("heading", name="pg_test_fsync, 8 kB")).last
-    assert (card.locator(".xtitle").text_content() or "").startswith("fsync, one write")
+    assert (card.locator(".xtitle").text_content() or "").startswith("fdatasync, one write")
     card.get_by_label("Show").select_option("one.*.ops")
     card.locator(".xtitle", has_text="Every method, one write").wait_for()
     assert said == []
