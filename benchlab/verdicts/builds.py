@@ -17,7 +17,8 @@ from redis.exceptions import RedisError
 
 from benchlab.analysis.curves import median_of
 from benchlab.analysis.designs import Design, Order, RunNoise, Visits, design, variance_of_builds
-from benchlab.analysis.repeats import noise_of_sweeps
+from benchlab.analysis.repeats import noise_of_set_ups
+from benchlab.analysis.verdicts import Sweep
 from benchlab.campaigns.models import Campaign
 from benchlab.charts.queries import Group
 from benchlab.runs.models import Attempt, Measurement
@@ -181,8 +182,16 @@ def _read_noise(teams: Collection[int]) -> dict[str, RunNoise]:
             if name == rate:
                 # A better rate of the same line takes its place.
                 by_tool[str(tool)][tuple(line)] = sweep
-    found = {tool: noise_of_sweeps(some.values()) for tool, some in by_tool.items()}
+    found = {tool: noise_of_set_ups(_by_topology(some)) for tool, some in by_tool.items()}
     return {tool: noise for tool, noise in found.items() if noise}
+
+
+def _by_topology(sweeps: Mapping[tuple[object, ...], Sweep]) -> list[list[Sweep]]:
+    """Sweeps by (campaign, topology, …), grouped by their topology."""
+    by_topology: dict[object, list[Sweep]] = defaultdict(list)
+    for (_, topology, *_), sweep in sweeps.items():
+        by_topology[topology].append(sweep)
+    return list(by_topology.values())
 
 
 def _in_order(teams: Collection[int]) -> QuerySet[Measurement]:

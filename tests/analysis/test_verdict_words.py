@@ -9,7 +9,7 @@ import pytest
 
 from benchlab.analysis import verdicts
 from benchlab.analysis.designs import NOT_DECIDABLE, Order, design
-from benchlab.analysis.repeats import noise_of_sweeps
+from benchlab.analysis.repeats import noise_of_set_ups
 from benchlab.analysis.verdicts import Conclusion, compare_sweeps
 from tests.analysis.test_verdicts import ABBA, APART, SPREAD, TURNS, sweep
 
@@ -101,10 +101,12 @@ def test_one_run_each_is_held_against_the_noise_of_the_lab():
         }
         for shifts in dice.normal(0, 0.03, (20, 3))
     ]
-    noise = noise_of_sweeps(sweeps)
+    noise = noise_of_set_ups([sweeps[:2], sweeps[2:4], sweeps[4:]])
     assert 1.25 * 0.05 <= noise.run <= 1.8 * 0.05 and 1.25 * 0.03 <= noise.sweep <= 2.5 * 0.03
     assert noise.df == 20 * 14
-    assert noise_of_sweeps(sweeps[:4]) is None
+    assert noise_of_set_ups([[few] for few in sweeps[:4]]) is None
+    # The next set-up may be noisier than one that a lab knows well.
+    assert noise_of_set_ups([sweeps[:2], sweeps[2:]]) is None
     lab = replace(APART, noise=noise)
     base = sweep(*[100] * 7, spread=(1.0,))
     curve = compare_sweeps(base, sweep(*[145] * 7, spread=(1.0,)), lab).curve
@@ -119,7 +121,7 @@ def test_one_run_each_is_held_against_the_noise_of_the_lab():
 
 
 def test_a_single_depth_gives_all_its_noise_to_its_runs():
-    noise = noise_of_sweeps([{0: {1: 100.0, 2: 110.0, 3: 121.0}}] * 5)
+    noise = noise_of_set_ups([[{0: {1: 100.0, 2: 110.0, 3: 121.0}}]] * 5)
     assert (noise.run, noise.sweep) == pytest.approx((1.25 * np.log(1.1), 0))
 
 
