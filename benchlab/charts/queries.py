@@ -23,6 +23,7 @@ from benchlab.charts.palette import Place, Style, assign_styles, rank_values
 from benchlab.runs.models import Attempt, Layout, Measurement
 from benchlab.runs.states import LayoutPhase, Outcome
 from benchlab.topologies import moments
+from benchlab.web.texts import natural_key
 
 # Topology, host, workload (primary keys), rest of the point, and the moment's rank (benchlab.topologies.moments).
 Identity = tuple[int, int, int, str, tuple[int, bool]]
@@ -36,6 +37,8 @@ OPERATION_PREFIXES = ("", "read.", "write.")
 # windows, command lines), and a live page reads hundreds time and again. Plain rows: else Django makes six objects of
 # each.
 NAMED_PARTS = ("campaign", "topology", "host", "workload")
+# Lines are in the natural order of these names.
+ORDERED_PARTS = ("topology", "host", "workload")
 GROUP_COLUMNS = {
     **{part: f"run__{part}_id" for part in NAMED_PARTS},
     **{f"{part}_name": f"run__{part}__name" for part in NAMED_PARTS},
@@ -237,10 +240,13 @@ def read_groups(
     )
     values, units = _read_figures([row.attempt for row in rows], names)
     by_line: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
+    names_read = {getattr(row, f"{part}_name") for row in rows for part in ORDERED_PARTS}
+    order = {name: tuple(natural_key(name.lower())) for name in names_read}
     for row in rows:
         rest = without_depth(row.point)
         rank, when = matrix.point_rank(rest), moments.parse_moment(row.stage).time_order
-        where = row.campaign, row.topology, row.host, row.workload
+        parts = ((getattr(row, f"{part}_name"), getattr(row, part)) for part in ORDERED_PARTS)
+        where = row.campaign, *((order[name], pk) for name, pk in parts)
         key = *where, rank, matrix.describe_point(rest), when, bool(row.degraded)
         by_line[key].append(row)
     lines = _mark_planned_depths(

@@ -14,9 +14,15 @@ from django.db.models import Func, TextField
 
 from agents.plaintext import visible
 
+# 1 MiB comes after 256 KiB: a thousand stands for 1,024, which keeps their order.
+SIZE_UNITS = "kmg"
+SIZE = re.compile(rf"(\d) ?([{SIZE_UNITS}])ib\b", re.IGNORECASE)
 # a number is filled up to that many; longer ones are compared as they are written
 MAX_PADDED_DIGITS = 12
-FILLED = "regexp_replace(lower({}), '(\\d+)', '" + "0" * (MAX_PADDED_DIGITS - 1) + "\\1', 'g')"
+SIZED = "lower({})"
+for _power, _unit in enumerate(SIZE_UNITS, start=1):
+    SIZED = f"regexp_replace({SIZED}, '(\\d) ?{_unit}ib\\M', '\\1{'000' * _power}', 'g')"
+FILLED = "regexp_replace(" + SIZED + ", '(\\d+)', '" + "0" * (MAX_PADDED_DIGITS - 1) + "\\1', 'g')"
 TEMPLATE = f"regexp_replace({FILLED}, '0*(\\d{{{{{MAX_PADDED_DIGITS}}}}})(?!\\d)', '\\1', 'g')"
 
 
@@ -34,12 +40,17 @@ class NaturalOrder(Func):
 
 
 def natural_key(name: str) -> list[tuple[int, str]]:
-    """The same as a key of Python's sort: sda2 before sda10."""
+    """The same as a key of Python's sort: sda2 before sda10, 256 KiB before 1 MiB."""
+    plain = SIZE.sub(_with_zeros, name)
     return [
         (int(part), "") if part.isdecimal() else (-1, part)
-        for part in re.split(r"(\d+)", name)
+        for part in re.split(r"(\d+)", plain)
         if part
     ]
+
+
+def _with_zeros(size: re.Match[str]) -> str:
+    return size[1] + "000" * (1 + SIZE_UNITS.index(size[2].lower()))
 
 
 # what PostgreSQL's bigint holds of any of them

@@ -79,3 +79,23 @@ def test_a_sweep_over_block_sizes_is_drawn_in_their_order(user, web, lab):
     assert [point.label for point in card.points] == wanted
     bars = [t["name"] for t in web.get(card.figure_url).json()["data"] if t["type"] == "bar"]
     assert bars == wanted
+
+
+@pytest.mark.django_db
+def test_lines_and_cards_are_in_the_order_in_which_people_count(team, user):
+    """Not in the order in which rows were made: 1 MiB comes after 256 KiB, and ten disks after two."""
+    host, campaign = made.host(team), made.campaign(team)
+    for stack in ("10 disks", "2 disks"):
+        for load in ("write 1 MiB", "write 256 KiB"):
+            workload = made.workload(team, load)
+            made.swept(
+                campaign, host, made.topology(team, stack), workload, depths=(1, 4), repeats=1
+            )
+    lines = read_groups(user, [campaign.pk])
+    assert [(line.topology_name, line.workload_name) for line in lines] == [
+        (stack, load)
+        for stack in ("2 disks", "10 disks")
+        for load in ("write 256 KiB", "write 1 MiB")
+    ]
+    cards = campaign_cards(user, campaign.pk)
+    assert [card.title for card in cards] == ["write 256 KiB", "write 1 MiB"]

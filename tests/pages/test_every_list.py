@@ -27,7 +27,7 @@ from benchlab.sharing.models import SavedView, Share
 from benchlab.team import tokens
 from benchlab.team.models import Invitation, Membership, Team
 from benchlab.team.roles import Role
-from benchlab.web.texts import natural_key
+from benchlab.web.texts import natural_key, natural_sql
 from tests.charts import made
 from tests.hosts.conftest import disk, facts
 from tests.people import with_session
@@ -273,6 +273,16 @@ def test_a_digit_that_is_no_number_is_a_letter():
     """A superscript two: Python calls it a digit, and cannot read it."""
     assert sorted(["sd²", "sd10", "sd2"], key=natural_key)[:2] == ["sd2", "sd10"]
     assert natural_key("²") == [(-1, "²")]
+
+
+def test_sizes_are_sorted_as_sizes_by_pages_and_by_the_database(team):
+    names = ["r 4 KiB", "r 64 KiB", "r 256 KiB", "r 1 MiB", "r 16MiB", "r 1 GiB", "s 2", "s 10"]
+    shuffled = sorted(names)
+    assert shuffled != names and sorted(shuffled, key=natural_key) == names
+    with connection.cursor() as cursor:
+        order = natural_sql("name")
+        cursor.execute(f"SELECT name FROM unnest(%s::text[]) AS name ORDER BY {order}", [shuffled])
+        assert [name for (name,) in cursor] == names
 
 
 def test_workloads_are_sorted_by_their_points(web, lab, team):
