@@ -181,8 +181,10 @@ def rank_set_ups(
     for winner, loser in _wins(decisions, set(order), baseline, most_p):
         better[loser] += 1
         worse[winner] += 1
+    # Over unlike depths each may be worse than another: then the first place is of those to whom the fewest are better.
+    fewest = min(better[name] for name in order)
     return [
-        Ranked(name, 1 + better[name], len(order) - worse[name], against.get(name))
+        Ranked(name, 1 + better[name] - fewest, len(order) - worse[name], against.get(name))
         for name in sorted(order, key=lambda name: (name in partly, better[name]))
     ]
 

@@ -309,6 +309,16 @@ def test_places_of_very_many_follow_from_the_baseline(monkeypatch):
     assert [one.place for one in found] == [1, 1, 3, 4, 4]
 
 
+def test_somebody_is_first_where_depths_go_round():
+    """Of three set-ups that share one depth each, every one is better than another."""
+    first, second, third = (
+        {depth: {b: rate * SPREAD[b] for b in range(3)} for depth, rate in rates.items()}
+        for rates in ({1: 100, 2: 200}, {1: 200, 4: 100}, {2: 100, 4: 200})
+    )
+    found = ranked([first, second, third], 0, {(0, 1): TURNS, (0, 2): TURNS, (1, 2): TURNS})
+    assert [one.place for one in found] == [1, 1, 1]
+
+
 @pytest.mark.parametrize("rates", [(100,), (100, 200, 300)])
 def test_a_verdict_has_the_word_that_its_place_has(rates):
     """What many comparisons make a matter of chance is undecided at a single depth as well."""
