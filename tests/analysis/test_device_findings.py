@@ -232,7 +232,7 @@ def test_what_holds_a_sweep_back_is_bounded():
     runs = tuple(stripe(dice, services, depth, 40) for depth in (1, 4, 16, 64))
     [one] = finding.line_findings()["holds_back"].applies([Line("a", "w", runs, (1,) * 4)])
     print(f"seed {SEED}: {one.sentence}")
-    assert "by sdc: an I/O needs 4." in one.sentence
+    assert "sdc limits a to" in one.sentence and "an I/O takes 4." in one.sentence
     # A third of the I/Os needs 14 ms of it.
     assert one.numbers["most"].value == pytest.approx(3 / 14e-3, rel=0.05)
     assert one.numbers["next"].value == pytest.approx(3 / 8e-3, rel=0.1)
