@@ -68,6 +68,10 @@ class ParsedResult:
     histograms: tuple[Histogram, ...] = ()
     # Of the tool, as far as the text tells
     options: Mapping[str, Any] = field(default_factory=dict)
+    # True where the text shows the whole command or job file: an option that is not there has the tool's default
+    options_complete: bool = False
+    # Figures that explain the others and are not stored: fio's disk statistics, context switches
+    details: tuple[Metric, ...] = ()
     # What differs between results found together
     point: Mapping[str, Any] = field(default_factory=dict)
     outstanding: int | None = None
