@@ -4,13 +4,14 @@
 OpenZFS's cmd/zpool/zpool_main.c. Two lines of headings, the first of which groups the columns of the second; a row per
 pool and, with -v, per vdev, indented below it; classes of vdevs ("logs", "cache") as rows of dashes. With -p numbers
 are exact (rates cut to whole ones, times in ns), else rounded to three digits: powers of 1024, times of 1000.
+Up to ZFS 0.8 the vdevs of a pool have no numbers ("mirror" twice): they get those that later versions print.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agents.contracts import ParseError, Unit
 
@@ -38,8 +39,12 @@ GROUPS = {
 SINGLE = {"scrub", "trim", "rebuild"}
 CLASSES = {"logs", "log", "cache", "special", "dedup", "spares", "spare"}
 COLUMNS = {"alloc", "free", "used", "avail", "read", "write", "wait", "pend", "activ"}
+# vdevs that were printed without a number
+UNNUMBERED = re.compile(r"mirror|raidz[123]?|replacing|spare")
+WORD = re.compile(r"\S+")
 DASHES = re.compile(r"\s*-{4,}(?:\s+-{3,})+\s*")
-NUMBER = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,3})?)(ns|us|ms|s|[KMGTPEZ])?")
+# a decimal comma comes from the locale, and has at most two digits behind it
+NUMBER = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,3}|,[0-9]{1,2})?)(ns|us|ms|s|[KMGTPEZ])?")
 TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -59,6 +64,8 @@ class Report:
     at: int
     rows: dict[str, Row] = field(default_factory=dict)
     rounded: bool = False
+    # (number of its line, what is left) of each row that ends within its last value
+    cut_values: list[tuple[int, str]] = field(default_factory=list)
 
 
 def heads(line: str) -> bool:
@@ -89,6 +96,10 @@ class _Reader:
         self.pool = ""
         # (indentation, name) of the vdevs above
         self.above: list[tuple[int, str]] = []
+        # where each heading ends, and its figures below it
+        self.column_ends: list[int] = []
+        # of this text: a point or a comma, never both
+        self.decimal_sign = ""
 
     def add_line(self, number: int, line: str) -> Report | None:
         """The report that is whole now that this line came."""
@@ -103,6 +114,7 @@ class _Reader:
             return self._begin_report(number)
         if self.groups and not self.columns:
             self.columns = self._parse_columns(words, number, line)
+            self.column_ends = _word_ends(line)
             return None
         if not self.columns or len(words) != len(self.columns) + 1:
             raise ParseError("not a row of zpool iostat", number, line)
@@ -136,9 +148,15 @@ class _Reader:
             device = self._parent_path(name, indent)
         if device in self.report.rows:
             raise ParseError(f"{device} twice in one report", number, line)
+        columns = self.columns
+        for word in cells:
+            self._check_decimal_sign(word, number, line)
+        if self._is_cut(line):
+            self.report.cut_values.append((number, cells.pop()))
+            columns = columns[:-1]
         values = {
             metric: _parse_value(metric, word, number, line)
-            for metric, word in zip(self.columns, cells, strict=True)
+            for metric, word in zip(columns, cells, strict=True)
             if metric
         }
         if not values.get("zpool.alloc") and not values.get("zpool.free") and device != self.pool:
@@ -148,13 +166,51 @@ class _Reader:
         self.report.rows[device] = Row(device, number, values)
         return complete
 
+    def _check_decimal_sign(self, word: str, number: int, line: str) -> None:
+        sign = "," if "," in word else "." if "." in word else ""
+        self.decimal_sign = self.decimal_sign or sign
+        if sign and sign != self.decimal_sign:
+            raise _not_a_figure(word, number, line)
+
+    def _is_cut(self, line: str) -> bool:
+        """True if all figures but the last end below their headings: the line ends within the last value."""
+        ends = _word_ends(line)
+        aligned = ends[1:-1] == self.column_ends[1:-1]
+        return aligned and ends[-1] < self.column_ends[-1]
+
     def _parent_path(self, name: str, indent: int) -> str:
         while self.above and self.above[-1][0] >= indent and self.above[-1][1] not in CLASSES:
             self.above.pop()
-        path = "/".join((self.pool, *(parent for _, parent in self.above), name))
+        parent = "/".join((self.pool, *(vdev for _, vdev in self.above)))
+        if UNNUMBERED.fullmatch(name):
+            name = self._numbered_name(parent, name)
+        path = f"{parent}/{name}"
         if not self.flat:
             self.above.append((indent, name))
         return path
+
+    def _numbered_name(self, parent: str, name: str) -> str:
+        """The name with a number where its parent has several such vdevs; the first of them is numbered, too."""
+        rows, first = self.report.rows, f"{parent}/{name}"
+        if first in rows:
+            renamed = (_moved_row(row, first, f"{first}-0") for row in rows.values())
+            self.report.rows = {row.device: row for row in renamed}
+            return f"{name}-1"
+        number = 0
+        while f"{first}-{number}" in rows:
+            number += 1
+        return f"{name}-{number}" if number else name
+
+
+def _moved_row(row: Row, old: str, new: str) -> Row:
+    """The row under its new name, if it is that vdev or a member of it."""
+    if row.device != old and not row.device.startswith(f"{old}/"):
+        return row
+    return replace(row, device=new + row.device.removeprefix(old))
+
+
+def _word_ends(line: str) -> list[int]:
+    return [word.end() for word in WORD.finditer(line)]
 
 
 def _parse_value(metric: str, word: str, number: int, line: str) -> float | None:
@@ -165,7 +221,12 @@ def _parse_value(metric: str, word: str, number: int, line: str) -> float | None
     time = metric.endswith("wait")
     unit = match[2] if match else None
     if not match or (unit and time != (unit in TIMES)):
-        raise ParseError(f"{word!r} is not a figure of zpool iostat", number, line)
+        raise _not_a_figure(word, number, line)
+    figure = float(match[1].replace(",", "."))
     if time:
-        return float(match[1]) * TIMES[unit or "ns"]
-    return float(match[1]) * float(1024 ** (" KMGTPEZ".index(unit) if unit else 0))
+        return figure * TIMES[unit or "ns"]
+    return figure * float(1024 ** (" KMGTPEZ".index(unit) if unit else 0))
+
+
+def _not_a_figure(word: str, number: int, line: str) -> ParseError:
+    return ParseError(f"{word!r} is not a figure of zpool iostat", number, line)

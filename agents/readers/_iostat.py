@@ -12,7 +12,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.contracts import ParseError, Unit
 from agents.readers import _command
@@ -77,6 +77,10 @@ PER_REQUEST = {
     "write.request.size": ("write.iops",),
     "discard.request.size": ("discard.iops",),
 }
+# a row of fewer columns does not show how many decimals are printed
+MIN_COMPARED_COLUMNS = 3
+DECIMALS = re.compile(r"(?<=\d[.,])(\d*)[sBkMGTP%]?$")
+CUT_NUMBER = re.compile(r"\d{1,15}(?:[.,]\d?)?")
 DEVICE = ("Device:", "Device", "device", "device:")
 NUMBER = re.compile(r"\d{1,15}(?:([.,])(\d{1,2}))?([sBkMGTP%]?)")
 SHARE = re.compile(r"\d{1,15}(?:[.,]\d{1,2})?%?")
@@ -98,6 +102,10 @@ class Heads:
     def named_row(self, words: Sequence[str]) -> list[str]:
         """A row with the device's name first."""
         return [words[-1], *words[:-1]] if self.behind and words else list(words)
+
+    def without_last(self) -> Heads:
+        """The headings of a row that lacks its last column."""
+        return replace(self, names=self.names[:-1])
 
     def joined(self, other: Heads) -> Heads:
         """Heads of a table that is printed in several parts, one below the other."""
@@ -192,6 +200,18 @@ def looks_like_row(words: Sequence[str], wide: int) -> bool:
     digits = sum(word[0].isdigit() for word in words[1:])
     begins_with_name = bool(words) and not NUMBER.fullmatch(words[0])
     return begins_with_name and len(words) > max(3, wide // 3) and digits >= 0.7 * (len(words) - 1)
+
+
+def cut_value(words: Sequence[str]) -> str:
+    """The last word, if the row ends within it: sysstat prints as many decimals in every column."""
+    *decimals, last = map(_decimals, words[1:])
+    alike = len(decimals) >= MIN_COMPARED_COLUMNS and len(set(decimals)) == 1
+    return words[-1] if alike and CUT_NUMBER.fullmatch(words[-1]) and last < decimals[0] else ""
+
+
+def _decimals(word: str) -> int:
+    match = DECIMALS.search(word)
+    return len(match[1]) if match else 0
 
 
 def parse_row(words: Sequence[str], heads: Heads, number: int, line: str) -> Values:

@@ -239,9 +239,20 @@ class _Reader:
                 break
             if words[0] in rows:
                 raise ParseError(f"{words[0]} twice in one report", self.at + 1, line)
-            rows[words[0]] = Sample(self.at + 1, _iostat.parse_row(words, heads, self.at + 1, line))
+            rows[words[0]] = Sample(self.at + 1, self._parse_row(words, heads, line))
             self.at += lines
         return rows
+
+    def _parse_row(self, words: list[str], heads: Heads, line: str) -> _command.Values:
+        """The figures of the row at self.at, without one that it ends within. Raises ParseError."""
+        number = self.at + 1
+        whole = len(words) == len(heads.names) + 1 and not heads.behind
+        if whole and (cut := _iostat.cut_value(words)):
+            self.run.notes.append(
+                f"line {number} ends within a value ({cut} of {heads.names[-1]}): that value is left out"
+            )
+            words, heads = words[:-1], heads.without_last()
+        return _iostat.parse_row(words, heads, number, line)
 
     def _read_row(self, heads: Heads, broken: int) -> tuple[list[str], int]:
         """The words of the row that begins here, the device's name first, and how many lines it takes."""

@@ -158,6 +158,11 @@ def _run_notes(reports: Sequence[zpool.Report], flat: bool) -> list[str]:
     notes = []
     if any(report.rounded for report in reports):
         notes.append("rounded to three digits by zpool iostat: -p would print exact figures")
+    notes += [
+        f"line {number} ends within a value ({text}): that value is left out"
+        for report in reports
+        for number, text in report.cut_values
+    ]
     if flat and any("/" in name for report in reports for name in report.rows):
         notes.append(
             "the text lost its indentation: the members of mirrors and raidz vdevs are unknown"
