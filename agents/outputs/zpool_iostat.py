@@ -74,12 +74,16 @@ def heads(line: str) -> bool:
 
 
 def reports(
-    lines: Iterable[tuple[int, str]], flat: bool = False, verbose: bool = True
+    lines: Iterable[tuple[int, str]],
+    flat: bool = False,
+    verbose: bool = True,
+    decimal_sign: str = ".",
 ) -> Iterator[Report]:
     """Reports in numbered lines, which begin with a heading. `flat`: white space tells nothing, for it was collapsed;
-    then the rows after a pool's are its vdevs if `verbose`, else pools. Raises ParseError.
+    then the rows after a pool's are its vdevs if `verbose`, else pools. With the decimal sign "", the first figure that
+    has one decides for all. Raises ParseError.
     """
-    reader = _Reader(flat, verbose)
+    reader = _Reader(flat, verbose, decimal_sign)
     for number, line in lines:
         if complete := reader.add_line(number, line):
             yield complete
@@ -88,8 +92,8 @@ def reports(
 
 
 class _Reader:
-    def __init__(self, flat: bool, verbose: bool) -> None:
-        self.flat, self.verbose = flat, verbose
+    def __init__(self, flat: bool, verbose: bool, decimal_sign: str) -> None:
+        self.flat, self.verbose, self.decimal_sign = flat, verbose, decimal_sign
         self.groups: list[str] = []
         self.columns: list[str] = []
         self.report = Report(0)
@@ -98,8 +102,6 @@ class _Reader:
         self.above: list[tuple[int, str]] = []
         # where each heading ends, and its figures below it
         self.column_ends: list[int] = []
-        # of this text: a point or a comma, never both
-        self.decimal_sign = ""
 
     def add_line(self, number: int, line: str) -> Report | None:
         """The report that is whole now that this line came."""

@@ -72,7 +72,7 @@ def _block(
     flat = bool(headings) or not any(line[:1].isspace() for _, line in block_lines)
     verbose = not command or command.flag("v")
     try:
-        reports = list(zpool.reports(numbered, flat, verbose))
+        reports = list(zpool.reports(numbered, flat, verbose, decimal_sign=""))
         if not reports:
             raise ParseError("headings of zpool iostat without a row", at + 1, lines[at])
     except ParseError as error:
