@@ -67,6 +67,16 @@ class Fit:
         return np.asarray(self.means[:, 1] - self.means[:, 0])
 
     @property
+    def lowest(self) -> Array:
+        """ln of each cell's lowest run."""
+        return self.means + np.where(self.measured, self.raw, np.inf).min(axis=3)
+
+    @property
+    def highest(self) -> Array:
+        """ln of each cell's highest run."""
+        return self.means + np.where(self.measured, self.raw, -np.inf).max(axis=3)
+
+    @property
     def measured(self) -> Mask:
         return ~np.isnan(self.raw)
 

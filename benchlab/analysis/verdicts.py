@@ -263,7 +263,9 @@ class _Pair:
     def at_depth(self, index: int, sign: int) -> Verdict:
         """Verdict on the typical runs of one depth."""
         one = _at(self.points, (0, index))
-        found = self._verdict(one, self.fit.counts[0, :, index], 1, sign, self._disagree(index))
+        found = self._verdict(
+            one, self.fit.counts[0, :, index], 1, sign, disagree=self._disagree(index), depth=index
+        )
         return replace(found, values=_values(self.fit.means[0, :, index]))
 
     def over_curve(self, sign: int) -> Verdict:
@@ -290,7 +292,7 @@ class _Pair:
             self.fit.counts[0],
             depths,
             sign,
-            disagree,
+            disagree=disagree,
             limit=mean if by_spread else one,
             lone_depth=not by_means and _is_lone(typical, depths),
         )
@@ -310,6 +312,14 @@ class _Pair:
         apart = (self.fit.clipped[0, :, index] * 2 >= counts).any() and counts.min() > 1
         return bool(apart or not sound_depths(self.fit)[0, index])
 
+    def _span(self, index: int, est: float, half: float) -> tuple[float | None, float | None]:
+        """The interval of a point with a run that is very far off: never narrower than the ratios of its runs."""
+        low, high = self.fit.lowest[0, :, index], self.fit.highest[0, :, index]
+        least, most = float(low[1] - high[0]), float(high[1] - low[0])
+        if max(half, most - est, est - least) >= WIDEST:
+            return None, None
+        return exp(min(est - half, least)), exp(max(est + half, most))
+
     def _stalled(self) -> tuple[Stalled, Stalled]:
         means = self.means
         first, second = (
@@ -324,12 +334,16 @@ class _Pair:
         counts: Array,
         depths: int,
         sign: int,
-        disagree: bool,
         *,
+        disagree: bool,
+        depth: int = 0,
         limit: _Estimate | None = None,
         lone_depth: bool = False,
     ) -> Verdict:
-        """`limit`: the estimate that leaves most open; `lone_depth`: a single depth bears the whole difference."""
+        """`limit`: the estimate that leaves most open; `lone_depth`: a single depth bears the whole difference.
+
+        `depth`: index of the point whose repeats `disagree`.
+        """
         repeats = int(counts.min()), int(counts.max())
         assumed = one.df == 0 and repeats[0] < ENOUGH
         if assumed:
@@ -347,7 +361,7 @@ class _Pair:
         return Verdict(
             conclusion,
             exp(one.est),
-            *_interval(one.est, half),
+            *(self._span(depth, one.est, half) if disagree else _interval(one.est, half)),
             repeats,
             _reason(
                 conclusion,
@@ -440,6 +454,8 @@ def _reason(
         if assumed:
             noise = "this lab's other runs" if design.noise else "the worst public repeats"
             return f"{runs}: the direction is certain unless runs vary more than {noise}; the size is not"
+        if disagree:
+            return "every run of one is above every run of the other, but a run far off leaves the size open"
         return "the 95 % interval excludes 1, and the estimated difference is 5 % or more"
     if conclusion == Conclusion.NONE:
         return "the 90 % interval lies within 5 % of equal"

@@ -62,7 +62,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What to run next. `expect`: what the result would mean.
+    """A measurement to run next. `expect`: what its result would mean.
 
     `options` are the tool's options for a campaign of one click: a list is swept ({"iodepth": [1, 4, 16]}).
     """

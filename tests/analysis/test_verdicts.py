@@ -56,6 +56,24 @@ def test_faster_and_slower_are_each_others_mirror():
     assert one.points[4].repeats == (3, 3)
 
 
+@pytest.mark.parametrize("design_", [ABBA, APART])
+def test_ranks_decide_where_a_run_is_far_off(design_):
+    """A stripe and a cache of a real campaign: one of four cache runs at 702 of 2,390 IOPS, all above the stripe's."""
+    stripe = {16: {1: 500.0, 2: 510.0, 3: 495.0, 4: 505.0}}
+    cache = {16: {1: 2390.0, 2: 702.0, 3: 2410.0, 4: 2350.0}}
+    curve = compare_sweeps(stripe, cache, design_).curve
+    assert curve.conclusion == Conclusion.FASTER and curve.p == pytest.approx(2 / 70)
+    assert curve.low <= 702 / 510 and curve.high >= 2410 / 495
+    assert "size open" in curve.reason
+
+
+@pytest.mark.parametrize("wild", [490.0, 520.0])
+def test_ranks_do_not_decide_where_runs_overlap_or_nearly(wild):
+    stripe = {16: {1: 500.0, 2: 510.0, 3: 495.0, 4: 505.0}}
+    cache = {16: {1: 2390.0, 2: wild, 3: 2410.0, 4: 2350.0}}
+    assert compare_sweeps(stripe, cache, ABBA).curve.conclusion == Conclusion.UNKNOWN
+
+
 def test_the_numbers_have_the_ratio_that_is_told():
     """Whatever the repeats: who divides one by the other finds it, which of medians is not so."""
     dice = np.random.default_rng(2)
