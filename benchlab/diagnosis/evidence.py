@@ -7,13 +7,24 @@ rule speaks of both. None means unknown, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from agents.context.model import Facts
 from agents.contracts import Metric, Series
+
+# engines of fio that wait for each I/O in its system call (fio's HOWTO, "I/O engine"); "sync" stands for other tools
+BLOCKING_ENGINES = ("sync", "psync", "vsync", "pvsync", "pvsync2", "mmap")
+# tools whose threads make one system call after another
+ONE_CALL_AT_A_TIME = ("dd", "pg_test_fsync", "bonnie", "ioping", "hdparm", "pveperf")
+DIRECTIONS = ("read", "write", "trim")
+# what a command or its options name as the file or device under test
+_TARGET = re.compile(
+    r"(?:--?filename[= ]|--?directory[= ]|\b(?:of|if)=|\s-[df] )(/[^\s'\";]+)",
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,206 @@ class Result:
         if name in self.options:
             return self.options[name]
         return default if self.options_complete else None
+
+    def _first_option(self, *names: str) -> Any:
+        """Value under the first of the names that was given; None where none was."""
+        return next((self.options[name] for name in names if name in self.options), None)
+
+    @property
+    def engine(self) -> str:
+        """fio's I/O engine, "sync" for a tool that waits for each system call; "" where unknown."""
+        if self.kind in ONE_CALL_AT_A_TIME:
+            return "sync"
+        if self.kind == "sysbench":
+            mode = self._first_option("io_mode", "file-io-mode")
+            return {"sync": "sync", "mmap": "mmap", "async": "libaio"}.get(str(mode), "sync")
+        default = "psync" if self.kind == "fio" else ""
+        return str(self.option("ioengine", default) or "")
+
+    @property
+    def blocking(self) -> bool | None:
+        """True where each job waits for its one I/O, whatever depth was asked; None where the engine is unknown."""
+        return self.engine.partition(":")[0] in BLOCKING_ENGINES if self.engine else None
+
+    @property
+    def jobs(self) -> int | None:
+        """Jobs or threads that ran together; None where unknown."""
+        jobs = _whole(self._first_option("numjobs", "threads"))
+        return jobs or (1 if self.options_complete or self.kind in ONE_CALL_AT_A_TIME else None)
+
+    @property
+    def depth(self) -> int | None:
+        """I/Os that each job was asked to have in flight; None where unknown."""
+        depth = _whole(self._first_option("iodepth", "async_backlog"))
+        if depth is not None and not (self.kind == "sysbench" and self.blocking):
+            return depth
+        return 1 if self.blocking or self.options_complete else None
+
+    @property
+    def asked_in_flight(self) -> int | None:
+        """I/Os that can be in flight at most, over all jobs: one a job where the engine blocks."""
+        if self.jobs is None or self.depth is None:
+            return self.outstanding
+        return self.jobs * (1 if self.blocking else self.depth)
+
+    @property
+    def in_flight(self) -> float | None:
+        """Mean number of I/Os in flight, by Little's law: IOPS times mean latency; None where one is not printed."""
+        parts = [(self.number(f"{way}.iops"), self.number(f"{way}.lat.mean")) for way in DIRECTIONS]
+        known = [ops * seconds for ops, seconds in parts if ops and seconds]
+        if known:
+            return sum(known)
+        ops, seconds = self.operations, self.latency
+        return ops * seconds if ops and seconds else None
+
+    @property
+    def direct(self) -> bool | None:
+        """True past the page cache; None where unknown."""
+        if self.kind == "dd":
+            flags = self._flags("oflag" if self.writes else "iflag")
+            return "direct" in flags if flags or self.command else None
+        if self.kind == "sysbench":
+            flag = self._first_option("extra_flags", "file-extra-flags")
+            return None if flag is None else "direct" in str(flag)
+        if self.kind == "bonnie":
+            return False
+        value = self._first_option("direct", "atomic")
+        if value is None:
+            return False if self.kind == "fio" and self.options_complete else None
+        return _is_on(value)
+
+    @property
+    def durable(self) -> bool | None:
+        """True where each write, or few of them, is made durable before the next; None where unknown."""
+        if self.kind == "pg_test_fsync":
+            return True
+        if self.kind == "dd":
+            return bool(self._flags("oflag") & {"sync", "dsync"})
+        if self.kind == "sysbench":
+            mode = str(self._first_option("extra_flags", "file-extra-flags") or "")
+            return _is_on(self._first_option("fsync_all", "file-fsync-all")) or "sync" in mode
+        values = [
+            self._first_option(name) for name in ("fsync", "fdatasync", "sync", "sync_file_range")
+        ]
+        if any(_is_on(value) for value in values if value not in ("none", "0")):
+            return True
+        if self.number("sync.lat.mean") is not None:
+            return True
+        return False if self.options_complete else None
+
+    @property
+    def flushed_at_end(self) -> bool | None:
+        """True where the time of the run includes a flush of all that it wrote; None where unknown."""
+        if self.kind == "dd":
+            return bool(self._flags("conv") & {"fsync", "fdatasync"})
+        if self.kind == "sysbench":
+            return _is_on(self._first_option("fsync_end", "file-fsync-end"))
+        if self.kind == "bonnie":
+            return True
+        value = self._first_option("end_fsync", "fsync_on_close")
+        if value is None:
+            return False if self.options_complete else None
+        return _is_on(value)
+
+    def _flags(self, name: str) -> set[str]:
+        """Flags of a dd operand."""
+        value = self._first_option(name) or ()
+        return set(value.split(",") if isinstance(value, str) else value)
+
+    @property
+    def pattern(self) -> str:
+        """fio's word for the access: "read", "randwrite", "randrw"; "" where unknown."""
+        if self.kind == "dd":
+            return str(self._first_option("direction") or "")
+        if self.kind == "sysbench":
+            mode = str(self._first_option("mode", "file-test-mode") or "")
+            return _SYSBENCH_PATTERNS.get(mode, mode)
+        if self.kind == "pg_test_fsync":
+            return "write"
+        given = str(self._first_option("rw", "readwrite") or "").partition(":")[0]
+        return given or ("read" if self.kind == "fio" and self.options_complete else "")
+
+    @property
+    def random(self) -> bool | None:
+        """True for random access; None where unknown."""
+        return self.pattern.startswith("rand") if self.pattern else None
+
+    @property
+    def reads(self) -> bool:
+        """True where it read, as its figures or its options say."""
+        moved = self.number("read.iops") or self.number("read.bandwidth")
+        return bool(moved) or self.pattern in ("read", "randread", "rw", "readwrite", "randrw")
+
+    @property
+    def writes(self) -> bool:
+        """True where it wrote, as its figures or its options say."""
+        moved = self.number("write.iops") or self.number("write.bandwidth")
+        return bool(moved) or self.pattern in ("write", "randwrite", "rw", "readwrite", "randrw")
+
+    @property
+    def block(self) -> float | None:
+        """B of one I/O; where no option tells, B/s over IOPS; None where neither does."""
+        given = self._first_option("block_size", "bs", "blocksize", "obs", "file-block-size")
+        if isinstance(given, int | float) and given > 0:
+            return float(given)
+        rate, operations = self.rate, self.operations
+        return rate / operations if rate and operations else None
+
+    @property
+    def rate(self) -> float | None:
+        """B/s over all directions; None where it is not printed."""
+        return self._total("bandwidth")
+
+    @property
+    def operations(self) -> float | None:
+        """I/Os a second over all directions; None where they are not printed."""
+        return self._total("iops")
+
+    def _total(self, name: str) -> float | None:
+        whole = self.number(name)
+        if whole is not None:
+            return whole
+        parts = [self.number(f"{way}.{name}") for way in DIRECTIONS]
+        known = [part for part in parts if part is not None]
+        return sum(known) if known else None
+
+    @property
+    def latency(self) -> float | None:
+        """Mean s of one I/O as the caller sees it; None where it is not printed."""
+        names = ("lat.mean", "read.lat.mean", "write.lat.mean", "clat.mean", "event.mean")
+        found = (self.number(name) for name in names)
+        return next((value for value in found if value is not None), None)
+
+    @property
+    def bytes_moved(self) -> float | None:
+        """B that were read and written; None where unknown."""
+        whole = self._total("bytes")
+        if whole is not None:
+            return whole
+        rate, seconds = self.rate, self.number("runtime")
+        return rate * seconds if rate and seconds else None
+
+    @property
+    def counted(self) -> float | None:
+        """I/Os that the tool counted; None where unknown."""
+        whole = self._total("ios")
+        operations, seconds = self.operations, self.number("runtime")
+        return whole or (operations * seconds if operations and seconds else None)
+
+    def headline(self) -> int:
+        """Line of the figure that people quote; 0 where there is none."""
+        names = ("iops", "bandwidth", "read.iops", "write.iops", "read.bandwidth")
+        lines = (self.line(name) for name in names)
+        return next((line for line in lines if line), self.first)
+
+    @property
+    def target(self) -> str:
+        """Path of the file, directory or device that it worked on; "" where unknown."""
+        given = self._first_option("filename", "directory", "of", "if", "target")
+        if isinstance(given, str) and given.startswith("/") and not given.startswith("/dev/zero"):
+            return given
+        paths = [path for path in _TARGET.findall(self.command) if path not in _NO_TARGETS]
+        return paths[0] if paths else ""
 
     @property
     def watches(self) -> bool:
@@ -89,6 +300,30 @@ class Result:
         return next(same, None)
 
 
+_SYSBENCH_PATTERNS = {
+    "seqwr": "write",
+    "seqrewr": "write",
+    "seqrd": "read",
+    "rndrd": "randread",
+    "rndwr": "randwrite",
+    "rndrw": "randrw",
+}
+_NO_TARGETS = ("/dev/zero", "/dev/null", "/dev/urandom", "/dev/random")
+
+
+def _whole(value: Any) -> int | None:
+    """Value of an option that counts; None where it is no number."""
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_on(value: Any) -> bool:
+    """True for a switch, or a number of it, that is not off."""
+    return value not in (None, False, 0, "", "0", "off", "none", "false", "no")
+
+
 @dataclass(frozen=True)
 class Evidence:
     """All that a diagnosis may use. `lines` are those of the paste, for quotation; empty for a campaign."""
@@ -109,3 +344,95 @@ class Evidence:
     def quote(self, line: int) -> str:
         """That line of the paste; "" for line 0."""
         return self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
+
+    def index(self, result: Result) -> int:
+        """Place of the result in `results`."""
+        return next(i for i, other in enumerate(self.results) if other is result)
+
+    def runs_on(self, result: Result) -> tuple[str, ...]:
+        """Kernel names of the disks below the result's target, as far as facts tell; empty where they do not.
+
+        Without a word about the target, the only disk that the text names counts.
+        """
+        start = self._device_of(result.target)
+        below = self._disks_below(start) if start else ()
+        if below:
+            return below
+        disks = self.disks
+        seen = [name for name in result.devices if name in disks]
+        if not result.watches and seen:
+            return tuple(seen)
+        alike = {(self.facts.text(d, "disk.model"), self.rotational(d)) for d in disks}
+        return tuple(disks) if len(alike) == 1 else ()
+
+    def _device_of(self, path: str) -> str:
+        """Device that a path names or lies on by the mounts; "" where unknown."""
+        if path.startswith("/dev/"):
+            return path.removeprefix("/dev/").removeprefix("mapper/")
+        mounts = [
+            (fact.subject, str(fact.value))
+            for fact in self.facts.with_name("mount.source")
+            if path == fact.subject or path.startswith(fact.subject.rstrip("/") + "/")
+        ]
+        mounts += [
+            (str(fact.value), fact.subject)
+            for fact in self.facts.with_name("disk.mountpoint")
+            if path == fact.value or path.startswith(str(fact.value).rstrip("/") + "/")
+        ]
+        source = max(mounts, key=lambda pair: len(pair[0]), default=("", ""))[1]
+        return source.removeprefix("/dev/").removeprefix("mapper/")
+
+    def _disks_below(self, device: str, deep: int = 0) -> tuple[str, ...]:
+        """Disks that a partition, array or volume stands on; the device itself where it is one."""
+        if deep > 8 or not device:
+            return ()
+        members = self.facts.text(device, "md.members").split()
+        if not members:
+            members = self.facts.text(device, "disk.parent").split()
+        if not members and device not in self.disks:
+            whole = re.sub(r"(?<=\d)p\d+$|(?<=[a-z])\d+$", "", device)
+            members = [whole] if whole != device else []
+        if members:
+            found = [disk for name in members for disk in self._disks_below(name, deep + 1)]
+            return tuple(dict.fromkeys(found))
+        return (device,) if device in self.disks else ()
+
+    @cached_property
+    def disks(self) -> Sequence[str]:
+        """Kernel names of the whole disks that facts speak of, in the text's order."""
+        about = ("disk.model", "disk.rotational", "disk.transport", "disk.write_cache", "disk.rpm")
+        parts = {f.subject for f in self.facts.with_name("disk.parent")}
+        names = [f.subject for f in self.facts if f.name in about and f.subject not in parts]
+        virtual = ("part", "lvm", "crypt", "loop", "rom")
+        return [
+            name
+            for name in dict.fromkeys(names)
+            if self.facts.text(name, "disk.type") not in virtual
+            and not name.startswith(("md", "dm-", "loop", "sr", "zd"))
+        ]
+
+    def rotational(self, disk: str) -> bool | None:
+        """True for a disk that spins; None where the text does not tell."""
+        fact = self.facts.find(disk, "disk.rotational")
+        if fact is not None:
+            return bool(fact.value)
+        if self.facts.number(disk, "disk.rpm"):
+            return True
+        transport = self.facts.text(disk, "disk.transport")
+        return False if transport == "nvme" or disk.startswith("nvme") else None
+
+    def all_rotational(self, disks: Iterable[str]) -> bool | None:
+        """True where all of them spin, False where none does; None where unknown or mixed."""
+        kinds = {self.rotational(disk) for disk in disks}
+        return next(iter(kinds)) if len(kinds) == 1 else None
+
+    def fact_line(self, subject: str, name: str) -> int:
+        """Line of the fact; 0 where the text does not tell."""
+        fact = self.facts.find(subject, name)
+        return 0 if fact is None else fact.line
+
+    def watched_test(self, watcher: Result) -> Result | None:
+        """Test that the watcher most likely watched: the only one, or the one printed next before it."""
+        tests = self.tests
+        before = [test for test in tests if test.last < watcher.first]
+        return before[-1] if before else (tests[0] if len(tests) == 1 else None)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Words of a diagnosis: numbers as a sentence has them, and the asker's command with a change made. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from benchlab.analysis.formats import rate as si
+from benchlab.diagnosis.evidence import Result
+
+# flags of fio that take no value and that an edit leaves alone
+_WORD = re.compile(r"--?([A-Za-z_-]+)(?:[= ](.*))?$")
+_PROMPT = re.compile(r"^\s*(?:\S*[$#%>]\s+)?")
+
+
+def ops(value: float) -> str:
+    """ "3,000 IOPS", "118 IOPS", "516 k IOPS"."""
+    if 0 < value < 100_000:
+        return f"{value:,.0f} IOPS" if value >= 10 else f"{value:.3g} IOPS"
+    return si(value, "op/s")
+
+
+def count(value: float) -> str:
+    """ "38,614", "0.84"."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def per_second(value: float) -> str:
+    """ "183/s", "41,877/s"."""
+    return f"{count(value)}/s"
+
+
+def seconds(value: float) -> str:
+    """ "58.9 ms", "24.0 µs", "120 s"."""
+    return si(value, "s")
+
+
+def rate(value: float) -> str:
+    """ "1.95 GB/s", "474 kB/s"."""
+    return si(value, "B/s")
+
+
+def size(value: float) -> str:
+    """ "4 KiB", "2 GiB", "512 B"."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:.3g} TiB"
+
+
+def edit_command(result: Result, **changes: object) -> str:
+    """The asker's command with these options of the tool set, or removed where the value is None.
+
+    "" where the text shows no command that can be edited, such as one with a job file.
+    """
+    command = _PROMPT.sub("", result.command.split("  #")[0]).strip()
+    editors = {"fio": _edit_fio, "dd": _edit_dd, "sysbench": _edit_sysbench}
+    if not command or result.kind not in editors:
+        return ""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    if not any(word.rpartition("/")[2] == result.kind for word in words):
+        return ""
+    edited = editors[result.kind](words, changes)
+    return " ".join(word if _is_plain(word) else shlex.quote(word) for word in edited)
+
+
+def _is_plain(word: str) -> bool:
+    return bool(re.fullmatch(r"[\w@%+=:,./|<>&;~*-]+", word))
+
+
+def _edit_fio(words: list[str], changes: Mapping[str, object]) -> list[str]:
+    """Words of a fio command with the options set at their places, else behind its last option."""
+    if not any(word.startswith(("--name", "-name")) for word in words):
+        return []
+    kept: list[str] = []
+    places: set[str] = set()
+    skip = False
+    for at, word in enumerate(words):
+        option = _WORD.match(word)
+        name = option[1] if option else ""
+        if skip:
+            skip = False
+            continue
+        if name not in changes:
+            kept.append(word)
+            continue
+        follows = words[at + 1] if at + 1 < len(words) else "-"
+        skip = "=" not in word and not follows.startswith("-")
+        if changes[name] is not None and name not in places:
+            kept.append(f"--{name}={changes[name]}")
+        places.add(name)
+    end = next(
+        (i for i, word in enumerate(kept) if word in ("|", ">", "2>&1", "&&", ";")), len(kept)
+    )
+    added = [f"--{k}={v}" for k, v in changes.items() if k not in places and v is not None]
+    return [*kept[:end], *added, *kept[end:]]
+
+
+def _edit_dd(words: list[str], changes: Mapping[str, object]) -> list[str]:
+    """Words of a dd command with these operands."""
+    kept = [word for word in words if word.partition("=")[0] not in changes]
+    end = next(
+        (i for i, word in enumerate(kept) if word[:1] in "|>&;2" and "=" not in word), len(kept)
+    )
+    added = [f"{k}={v}" for k, v in changes.items() if v is not None]
+    return [*kept[:end], *added, *kept[end:]]
+
+
+def _edit_sysbench(words: list[str], changes: Mapping[str, object]) -> list[str]:
+    """Words of a sysbench command with these options before its verb; `_` in a name stands for `-`."""
+    named = {name.replace("_", "-"): value for name, value in changes.items()}
+    kept = [w for w in words if w.removeprefix("--").partition("=")[0] not in named]
+    added = [f"--{k}={v}" for k, v in named.items() if v is not None]
+    end = kept.index("run") if "run" in kept else len(kept)
+    return [*kept[:end], *added, *kept[end:]]
