@@ -293,6 +293,8 @@ OUTLIER_DENSITY = 1 / 1.5
 PRIOR_RUNS, PRIOR_NOISE = 3, 0.04
 # label of curves that still gain at the last depth
 NONE = -1
+# Curves at a time: temporary arrays of a MiB and more are new pages each time, which takes twice as long.
+BLOCK = 2000
 
 Array = NDArray[np.float64]
 
@@ -357,40 +359,40 @@ def _posterior(depths: tuple[int, ...], cells: tuple[tuple[float, ...], ...]) ->
 
 def _likelihood(cells: Cells, curves: Array) -> Array:
     """ln, of each curve: its height and the noise integrated out, each point an outlier with a small probability."""
-    rest = cells.means - curves
-    weighed = rest * cells.counts
+    blocks = (curves[at : at + BLOCK] for at in range(0, len(curves), BLOCK))
+    return np.concatenate([_likelihood_of_block(cells, block) for block in blocks])
+
+
+def _likelihood_of_block(cells: Cells, curves: Array) -> Array:
+    counts = cells.counts[:, None]
+    # A row for each point: sums over few rows are quick.
+    rest = np.ascontiguousarray((cells.means - curves).T)
+    weighed = rest * counts
     squared = weighed * rest
-    firsts, seconds = weighed.sum(axis=1), squared.sum(axis=1)
-    outlying_share = min(OUTLYING, 0.5 / len(cells.means))
-    every = np.ones(len(cells.means), dtype=bool)
-    log_likelihood = log(1 - outlying_share * len(every)) + _point_likelihood(
-        cells, every, firsts, seconds
+    firsts, seconds = weighed.sum(axis=0), squared.sum(axis=0)
+    count, runs, logs = len(counts), counts.sum(), np.log(counts)
+    share = min(OUTLYING, 0.5 / count)
+    every = _point_likelihood(cells, count, logs.sum(), runs, firsts, seconds)
+    # All points but one: a row for each that is left out.
+    others = _point_likelihood(
+        cells, count - 1, logs.sum() - logs, runs - counts, firsts - weighed, seconds - squared
     )
-    for left_out in range(len(every)):
-        points = every.copy()
-        points[left_out] = False
-        without = _point_likelihood(
-            cells, points, firsts - weighed[:, left_out], seconds - squared[:, left_out]
-        )
-        log_likelihood = np.logaddexp(
-            log_likelihood, log(outlying_share * OUTLIER_DENSITY) + without
-        )
-    return np.asarray(log_likelihood)
+    parts = np.vstack([every + log(1 - share * count), others + log(share * OUTLIER_DENSITY)])
+    most = parts.max(axis=0)
+    return np.asarray(np.log(np.exp(parts - most).sum(axis=0)) + most)
 
 
 def _point_likelihood(
-    cells: Cells, points: NDArray[np.bool_], firsts: Array, seconds: Array
+    cells: Cells, count: int, logs: Array, runs: Array, firsts: Array, seconds: Array
 ) -> Array:
-    """Log likelihood of these points alone.
+    """Log likelihood of `count` points alone.
 
-    `firsts` and `seconds`: weighted sums of what a curve leaves of the points, and of its squares.
+    `logs`: the sum of ln(repeats) of these points, `runs` that of the repeats. `firsts` and `seconds`: weighted sums of
+    what a curve leaves of the points, and of its squares.
     """
-    counts = cells.counts[points]
-    count, runs = len(counts), float(counts.sum())
     q = cells.within + PRIOR_RUNS * PRIOR_NOISE**2
     a = (float((cells.counts - 1).sum()) + PRIOR_RUNS) / 2
     squares = np.maximum(0, seconds - firsts**2 / runs)
     power = a + (count - 1) / 2
     constant = lgamma(power) - lgamma(a) - (count - 1) / 2 * log(2 * pi) + a * log(q / 2)
-    constant += (float(np.log(counts).sum()) - log(runs)) / 2
-    return np.asarray(constant - power * np.log((q + squares) / 2))
+    return np.asarray(constant + (logs - np.log(runs)) / 2 - power * np.log((q + squares) / 2))
