@@ -12,24 +12,30 @@ from typing import Any
 from agents.contracts import ParseError
 from agents.outputs import sysbench_text as text
 from agents.readers import _command
-from agents.texts.parsed_result import ParsedResult
+from agents.texts.parsed_result import FRAGMENT, ParsedResult
 
 LABEL = "sysbench fileio"
 KIND = "sysbench"
-KEYWORDS = ("Running the test with following options",)
+KEYWORDS = ("Running the test with following options", "File operations:", "Operations performed:")
 # characters of a line that is none of sysbench's
 LONGEST = 2000
 # lines in which its command is looked for
 ABOVE = 3
-BEGINS = re.compile(r"sysbench (\d+\.\d+[^ ]*) \(using .*\)")
+BEGINS = re.compile(r"sysbench (\d+\.\d+[^ ]*?)(?: \(using .*\)|:  ?multi-threaded .*)")
+# The first line of a report: of 1.0, of 0.4
+SUMMARY = re.compile(r"\s*(?:File operations:\s*|(Operations performed:).*)")
 OPTIONS = "Running the test with following options:"
 ENDS = re.compile(r"execution time \(avg/stddev\):.*")
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-FLAGS = {"(none)": "none", "directio": "direct", "sync": "sync", "dsync": "dsync"}
+# 0.4 means the same by "Kb"
+UNITS |= {"b": 1, "Kb": 2**10, "Mb": 2**20, "Gb": 2**30, "Tb": 2**40}
+FLAGS = {"0": "none", "(none)": "none", "directio": "direct", "sync": "sync", "dsync": "dsync"}
 # What its head says of an option, and how that is read.
 NUMBERS = {
     "threads": re.compile(r"Number of threads: (\d{1,9})"),
-    "events": re.compile(r"Number of IO requests: (\d{1,18})"),
+    "events": re.compile(
+        r"Number of (?:IO requests|random requests for (?:combined )?random IO): (\d{1,18})"
+    ),
     "files": re.compile(r"(\d{1,9}) files, .*"),
     "fsync_freq": re.compile(
         r"Periodic FSYNC enabled, calling fsync\(\) each (\d{1,9}) requests\."
@@ -37,8 +43,8 @@ NUMBERS = {
     "report_interval": re.compile(r"Report intermediate results every (\d{1,9}) second\(s\)"),
 }
 SIZES = {
-    "size": re.compile(r"([\d.]{1,12})([KMGT]?i?B) total file size"),
-    "block_size": re.compile(r"Block size ([\d.]{1,12})([KMGT]?i?B)"),
+    "size": re.compile(r"([\d.]{1,12})([KMGT]?(?:i?B|b)) total file size"),
+    "block_size": re.compile(r"Block size ([\d.]{1,12})([KMGT]?(?:i?B|b))"),
 }
 RATIO = re.compile(r"Read/Write ratio for combined random IO test: ([\d.]{1,12})")
 WORDED = {
@@ -60,14 +66,29 @@ def find_results(whole: str, name: str) -> list[ParsedResult]:
 
 def _find_blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     """(first, last) index of each: to the report's last line, or as far as it is there."""
-    starts = [at for at, line in enumerate(lines) if _begins(lines, at)]
+    starts = [at for at, _ in enumerate(lines) if _begins(lines, at)]
+    starts = sorted({*starts, *_summary_starts(lines, starts)})
     for start, following in pairwise([*starts, len(lines)]):
         within = range(start, following)
         end = next((at for at in within if ENDS.fullmatch(lines[at].strip())), None)
-        last = following - 1 if end is None else end
+        if end is None:
+            summary = next((at for at in within if SUMMARY.fullmatch(lines[at])), following - 1)
+            end = text.report_end(lines[:following], summary) - 1
+        last = end
         while last > start and not lines[last].strip():
             last -= 1
         yield start, last
+
+
+def _summary_starts(lines: Sequence[str], starts: Sequence[int]) -> Iterator[int]:
+    """Indexes of the reports whose heads were left out: nothing above says what was asked."""
+    begun = False
+    for at, line in enumerate(lines):
+        begun = begun or at in starts
+        if SUMMARY.fullmatch(line):
+            if not begun:
+                yield at
+            begun = False
 
 
 def _begins(lines: Sequence[str], at: int) -> bool:
@@ -81,6 +102,8 @@ def _begins(lines: Sequence[str], at: int) -> bool:
 def _run_block(lines: Sequence[str], first: int, last: int) -> ParsedResult | None:
     """None of another test of sysbench's: cpu, oltp."""
     block = lines[first : last + 1]
+    if SUMMARY.fullmatch(block[0]):
+        return _summary_block(block, first)
     options = _reported_options(block)
     if not {"block_size", "mode"} & options.keys():
         return None
@@ -115,7 +138,7 @@ def _parse_block(
         ),
     )
     try:
-        report = text.parse_report(block, wish)
+        report = _parse_report(block, wish)
         metrics, over_time = text.report_metrics(report, wish), text.report_series(report, wish)
     except ParseError as error:
         # its line counts from the block's beginning, and would mislead
@@ -126,10 +149,39 @@ def _parse_block(
         series=tuple(over_time),
         options=options,
         outstanding=options["threads"] if options["io_mode"] != "async" else None,
-        notes=()
-        if options["io_mode"] != "async"
-        else ("the number of queued requests is unknown",),
+        notes=(
+            *(["the number of queued requests is unknown"] * (options["io_mode"] == "async")),
+            *_cut_notes(report),
+        ),
     )
+
+
+def _parse_report(block: Sequence[str], wish: text.RequestedRun | None) -> text.Report:
+    """The report of either version, as far as it goes. Raises ParseError."""
+    summaries = (match for line in block if (match := SUMMARY.fullmatch(line)))
+    if (first := next(summaries, None)) and first[1]:
+        return text.parse_old_report(block, wish)
+    return text.parse_report(block, wish, partial=True)
+
+
+def _summary_block(block: Sequence[str], first: int) -> ParsedResult:
+    """A report without its head: neither mode nor threads are known."""
+    result = ParsedResult(KIND, first + 1, first + len(block), "sysbench fileio", tool=KIND)
+    try:
+        report = _parse_report(block, None)
+        metrics = text.report_metrics(report, text.requested_run(report))
+    except ParseError as error:
+        return dataclasses.replace(result, trouble=str(error).partition(" (line ")[0])
+    return dataclasses.replace(
+        result,
+        metrics=tuple(dataclasses.replace(metric, line=metric.line + first) for metric in metrics),
+        notes=(FRAGMENT, *_cut_notes(report)),
+    )
+
+
+def _cut_notes(report: text.Report) -> list[str]:
+    notes = ["truncated: the end of the report is missing"] if report.is_truncated else []
+    return notes + ([f"ends within a value ({report.cut[-60:]}): left out"] if report.cut else [])
 
 
 def _reported_options(block: Sequence[str]) -> dict[str, Any]:

@@ -9,6 +9,9 @@ from typing import Any
 
 from agents.contracts import Histogram, Metric, Series
 
+# Note on a result of lines that are complete, in a text that lacks what the tool prints around them
+FRAGMENT = "fragment: nothing above or below"
+
 
 class LineIndex:
     """Places of a text's lines. A list of them all would take several times the text.
