@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from agents.drivers import registry
 from benchlab.campaigns import matrix
@@ -80,15 +81,29 @@ class AttemptConditions:
     scheduler_origin: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LineConditions:
     group: Group
     label: str
     conditions: tuple[AttemptConditions, ...]
 
     def count_values(self, name: str) -> Counter[str]:
-        """Count the values that its attempts state."""
-        return Counter(attempt.texts.get(name, "") for attempt in self.conditions)
+        """Count the values that its attempts state; "" for those that state none."""
+        counted = self._counted.get(name, Counter())
+        unstated = len(self.conditions) - counted.total()
+        return counted + Counter({"": unstated})
+
+    def stated(self, name: str) -> set[str]:
+        """Values that its attempts state."""
+        return {text for text in self._counted.get(name, ()) if text}
+
+    @cached_property
+    def _counted(self) -> Mapping[str, Counter[str]]:
+        counted: dict[str, Counter[str]] = defaultdict(Counter)
+        for attempt in self.conditions:
+            for name, text in attempt.texts.items():
+                counted[name][text] += 1
+        return counted
 
 
 def line_differences(user: Person, groups: Sequence[Group]) -> dict[int, Differences]:
@@ -163,7 +178,7 @@ def _condition_names(lines: Sequence[LineConditions]) -> list[str]:
 
 
 def _stated_values(lines: Iterable[LineConditions], name: str) -> set[str]:
-    return {word for line in lines for word in line.count_values(name) if word}
+    return {word for line in lines for word in line.stated(name)}
 
 
 def _varies_within(line: LineConditions, name: str) -> bool:
