@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers are found by scanning a package; the file name is the kind. Nothing to register, no list to edit."""
+"""Drivers are found by scanning a package; the file name is the kind. Nothing to register, no list to edit.
+
+A module of small related drivers names them itself: `DRIVERS` maps each kind to its driver.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import pkgutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -36,17 +39,30 @@ def protocol_members(contract: type[Any]) -> list[str]:
 def load_drivers(package: ModuleType) -> dict[str, Any]:
     """Every driver of a package by kind. Raises ImportError naming what a module lacks."""
     drivers: dict[str, Any] = {}
-    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
-        if info.name.startswith("_"):
-            # _template.py is only an example.
-            continue
-        module = import_module(f"{package.__name__}.{info.name}")
-        if missing := [
-            name for name in protocol_members(CONTRACT[package]) if not hasattr(module, name)
-        ]:
-            raise ImportError(f"{module.__name__} lacks {', '.join(missing)}")
-        drivers[info.name] = module
+    for module in driver_modules(package):
+        for kind, driver in module_drivers(module).items():
+            if missing := [
+                name for name in protocol_members(CONTRACT[package]) if not hasattr(driver, name)
+            ]:
+                raise ImportError(f"{module.__name__} lacks {', '.join(missing)}")
+            if kind in drivers:
+                raise ImportError(f"{module.__name__}: there are two drivers named {kind}")
+            drivers[kind] = driver
     return drivers
+
+
+def driver_modules(package: ModuleType) -> Iterator[ModuleType]:
+    """The modules of a package that hold drivers, by name."""
+    for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
+        # _template.py is only an example.
+        if not info.name.startswith("_"):
+            yield import_module(f"{package.__name__}.{info.name}")
+
+
+def module_drivers(module: ModuleType) -> Mapping[str, Any]:
+    """The drivers of a module by kind: those that it names, or the module itself under its file's name."""
+    named: Mapping[str, Any] = getattr(module, "DRIVERS", {})
+    return named or {module.__name__.rpartition(".")[2]: module}
 
 
 def all_layers() -> dict[str, protocols.Layer[Any]]:

@@ -26,11 +26,16 @@ Written from the scan: `pytest tests/agents/test_typed_drivers.py --accept` writ
 def text() -> str:
     imports, lines = ["from agents.drivers import protocols"], []
     for what, package in PACKAGES.items():
-        found: dict[str, Any] = registry.load_drivers(package)
-        for kind in (*_template(package), *found):
-            name = f"{what}_{kind.removeprefix('_')}"
-            imports.append(f"from {package.__name__} import {kind} as {name}")
-            lines += _lines(name, import_module(f"{package.__name__}.{kind}"), package)
+        templates = (import_module(f"{package.__name__}.{name}") for name in _template(package))
+        for module in (*templates, *registry.driver_modules(package)):
+            stem = module.__name__.rpartition(".")[2]
+            name = f"{what}_{stem.removeprefix('_')}"
+            imports.append(f"from {package.__name__} import {stem} as {name}")
+            lines += [
+                line
+                for kind, driver in registry.module_drivers(module).items()
+                for line in _lines(name, kind if driver is not module else "", driver, package)
+            ]
     return "\n".join([HEAD, *sorted(imports), "", *lines, ""])
 
 
@@ -44,9 +49,11 @@ def _template(package: ModuleType) -> list[str]:
     return ["_template"] if (Path(package.__path__[0]) / "_template.py").exists() else []
 
 
-def _lines(name: str, driver: ModuleType, package: ModuleType) -> list[str]:
+def _lines(name: str, kind_of_many: str, driver: Any, package: ModuleType) -> list[str]:
     """Its package's own Protocol, and those of which it has a member: then it must have all of it."""
     contract = registry.CONTRACT[package]
+    value = f'{name}.DRIVERS["{kind_of_many}"]' if kind_of_many else name
+    label_of = f"{name.partition('_')[0]}_{kind_of_many}" if kind_of_many else name
     found = []
     for label, protocol in _protocols().items():
         ability = contract in protocol.__mro__[1:]
@@ -57,7 +64,7 @@ def _lines(name: str, driver: ModuleType, package: ModuleType) -> list[str]:
             own = ", ".join(f"{name}.{OWN[p.__name__]}" for p in protocol.__parameters__)
             kind = f"protocols.{label}[{own}]" if own else f"protocols.{label}"
             suffix = f"_{label.lower()}" if ability else ""
-            found.append(_laid_out(f"of_{name}{suffix}: {kind} = ", name))
+            found.append(_laid_out(f"of_{label_of}{suffix}: {kind} = ", value))
     return found
 
 
