@@ -31,6 +31,7 @@ from agents.readers import icf as reader_icf
 from agents.readers import iometer as reader_iometer
 from agents.readers import iostat as reader_iostat
 from agents.readers import pg_test_fsync as reader_pg_test_fsync
+from agents.readers import quick_checks as reader_quick_checks
 from agents.readers import sysbench as reader_sysbench
 from agents.readers import zpool_iostat as reader_zpool_iostat
 from agents.samplers import _template as sampler_template
@@ -189,5 +190,9 @@ of_reader_icf: protocols.Reader = reader_icf
 of_reader_iometer: protocols.Reader = reader_iometer
 of_reader_iostat: protocols.Reader = reader_iostat
 of_reader_pg_test_fsync: protocols.Reader = reader_pg_test_fsync
+of_reader_hdparm: protocols.Reader = reader_quick_checks.DRIVERS["hdparm"]
+of_reader_ioping: protocols.Reader = reader_quick_checks.DRIVERS["ioping"]
+of_reader_pveperf: protocols.Reader = reader_quick_checks.DRIVERS["pveperf"]
+of_reader_gnome_disks: protocols.Reader = reader_quick_checks.DRIVERS["gnome_disks"]
 of_reader_sysbench: protocols.Reader = reader_sysbench
 of_reader_zpool_iostat: protocols.Reader = reader_zpool_iostat
