@@ -16,7 +16,7 @@ from itertools import islice
 
 from agents.contracts import Histogram, Metric, ParseError
 from agents.outputs import fio_jobfile, fio_json, fio_terse, fio_text
-from agents.readers import _command, _fio
+from agents.readers import _command, _fio, _fio_options
 from agents.readers._fio import Printed
 from agents.texts.parsed_result import ParsedResult
 from agents.tools import fio as tool
@@ -77,7 +77,7 @@ def _is_separate(result: ParsedResult, covered_lines: list[tuple[int, int]]) -> 
 class _Read:
     """Content of a result's own text, its lines from 1."""
 
-    options: _fio.ReportedOptions
+    options: _fio_options.ReportedOptions
     metrics: Sequence[Metric] = ()
     trouble: str = ""
     histograms: Sequence[Histogram] = ()
@@ -150,12 +150,12 @@ def _parse_figures(raw: bytes) -> _Read:
     try:
         read = fio_json.parse_jobs(raw, heads)
         metrics, histograms = tool.with_histograms(read, tool.Options())
-        reported_options = _fio.of_document(heads)
-        if refusal := fio_jobfile.without_storage(_fio.engines_of_document(heads)):
+        reported_options = _fio_options.of_document(heads)
+        if refusal := fio_jobfile.without_storage(_fio_options.engines_of_document(heads)):
             return _Read(reported_options, trouble=refusal)
         return _Read(reported_options, metrics, histograms=histograms)
     except ParseError as error:
-        reported_options = _fio.of_broken(raw if len(raw) <= BIG else b"")
+        reported_options = _fio_options.of_broken(raw if len(raw) <= BIG else b"")
         return _Read(reported_options, trouble=str(error))
 
 
@@ -177,7 +177,7 @@ def _terse_blocks(text: str) -> Iterator[ParsedResult]:
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         line = text[start:end]
-        reported_options = _fio.ReportedOptions(
+        reported_options = _fio_options.ReportedOptions(
             title=fio_terse.job_name(line),
             version=fio_terse.terse_fio_version(line).removeprefix("fio-"),
         )
@@ -188,7 +188,7 @@ def _texts(text: str) -> Iterator[Printed]:
     lines, behind = _Lines(text), 0
     for start, end in _find_results(text):
         block = text[start:end]
-        reported_options = _fio.of_text(block)
+        reported_options = _fio_options.of_text(block)
         version = VERSION.search(block)
         command = _command_before(text, max(start - ABOVE, behind), start)
         behind = end
@@ -253,8 +253,8 @@ def _summary_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _parsed(block: str, reported_options: _fio.ReportedOptions) -> _Read:
-    if refusal := fio_jobfile.without_storage(_fio.engines_of_text(block)):
+def _parsed(block: str, reported_options: _fio_options.ReportedOptions) -> _Read:
+    if refusal := fio_jobfile.without_storage(_fio_options.engines_of_text(block)):
         return _Read(reported_options, trouble=refusal)
     try:
         return _Read(
