@@ -78,6 +78,31 @@ def build_options(options: type[Any], data: Mapping[str, Any]) -> Any:
     return built
 
 
+def accepted_values(options: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `data` that the driver has; where it refuses them together, those that it accepts each by itself, and of
+    a list the items. Another's output may hold what we would not run.
+    """
+    names = {spec.name for spec in dataclasses.fields(options)}
+    known = {name: value for name, value in data.items() if name in names}
+    if _accepts(options, known):
+        return known
+    accepted: dict[str, Any] = {}
+    for name, value in known.items():
+        if isinstance(value, list | tuple):
+            value = [item for item in value if _accepts(options, {name: [item]})]
+        if _accepts(options, {name: value}):
+            accepted[name] = value
+    return accepted
+
+
+def _accepts(options: type[Any], data: Mapping[str, Any]) -> bool:
+    try:
+        build_options(options, data)
+    except OptionsError:
+        return False
+    return True
+
+
 def _check_names(values: Mapping[str, Any], options: type[Any]) -> None:
     names = [spec.name for spec in dataclasses.fields(options)]
     if unknown := [repr(name) for name in values if name not in names]:

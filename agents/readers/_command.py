@@ -8,6 +8,7 @@ The second half makes one result of the reports of a command that watches (iosta
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -96,6 +97,14 @@ class Command:
 
     def __bool__(self) -> bool:
         return bool(self.words)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Words behind the program's name as the shell passes them on, without their quotes."""
+        try:
+            return tuple(shlex.split(" ".join(self.words[1:])))
+        except ValueError:
+            return tuple(word.strip("\"'") for word in self.words[1:])
 
     def flag(self, letter: str) -> bool:
         """True if it is among the one-letter options, alone or combined: `-y`, `-dxy`."""

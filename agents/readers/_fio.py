@@ -154,6 +154,7 @@ def _instead(later: ParsedResult, earlier: ParsedResult) -> ParsedResult:
         title=earlier.title,
         also=(*earlier.also, (earlier.first, earlier.last)),
         options=later.options or earlier.options,
+        options_complete=later.options_complete or earlier.options_complete,
         outstanding=earlier.outstanding if later.outstanding is None else later.outstanding,
         version=later.version or earlier.version,
         command=later.command or earlier.command,

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import getopt
 import re
+from typing import Any
 
 from agents.outputs import bonnie_output
 from agents.readers import _command
@@ -15,6 +17,13 @@ KEYWORDS = ("-Sequential", re.compile(r",[^,\n]*+,(?:[^,\n]*+,){4}"))
 KIND = "bonnie"
 # lines in which its progress and its command are looked for
 ABOVE = 40
+# of bonnie++(8); -f takes its size without a space only
+LETTERS = "d:s:n:r:x:m:u:g:p:z:Z:c:qfbyD"
+FLAGS = {"b": "sync", "D": "direct"}
+# of -s SIZE:CHUNK
+CHUNK = re.compile(r":(\d{1,9})([kK]?)\Z")
+# The tables print the name (-m) and whether there are tests per character (-f).
+OUTPUT = ("m", "q", "f")
 
 
 def find_results(text: str, name: str) -> list[ParsedResult]:
@@ -25,10 +34,10 @@ def find_results(text: str, name: str) -> list[ParsedResult]:
 def _run_block(lines: list[str], run: bonnie_output.Run) -> ParsedResult:
     start, command = _above(lines, run.first)
     if run.error:
-        return _trouble(start, run, command, str(run.error))
+        return _trouble(start, run, command.text, str(run.error))
     if run.csv is None and run.text is not None and not run.text.columns:
         why = "some tests did not run, and with white space collapsed it is unknown which"
-        return _trouble(start, run, command, why)
+        return _trouble(start, run, command.text, why)
     best = run.best
     # What the text has and the CSV line has not: 1.0x says its version there only
     version = best.version or (run.text.version if run.text else "")
@@ -40,9 +49,10 @@ def _run_block(lines: list[str], run: bonnie_output.Run) -> ParsedResult:
         " ".join(word for word in words if word),
         tool=KIND,
         version=version,
-        command=command,
+        command=command.text,
         metrics=tuple(bonnie_output.table_metrics(best)),
-        options=_reported_options(best),
+        options=_command_options(command) | _reported_options(best),
+        options_complete=bool(command),
         notes=tuple(_run_notes(run)),
     )
 
@@ -63,6 +73,40 @@ def _reported_options(table: bonnie_output.Table) -> dict[str, int]:
     return options
 
 
+def _command_options(command: _command.Command) -> dict[str, Any]:
+    """Options that the tables do not print: of the tool here, and under their letters the others."""
+    try:
+        pairs, _ = getopt.gnu_getopt(list(command.arguments), LETTERS)
+    except getopt.GetoptError:
+        return {}
+    options: dict[str, Any] = {}
+    for name, value in pairs:
+        letter = name.lstrip("-")
+        if letter == "n":
+            options |= _small_files(value)
+        elif letter == "r" and value.isdecimal():
+            options["ram"] = int(value[:9]) << 20
+        elif letter == "s":
+            chunk = CHUNK.search(value)
+            options |= {"chunk_size": int(chunk[1]) << (10 if chunk[2] else 0)} if chunk else {}
+        elif letter in FLAGS:
+            options[FLAGS[letter]] = True
+        elif letter == "u":
+            options["user"] = value
+        elif letter not in OUTPUT:
+            options[letter] = value or True
+    return options
+
+
+def _small_files(value: str) -> dict[str, int]:
+    """Of -n COUNT:MAX:MIN:DIRECTORIES what the tables do not print."""
+    names = ("file_max", "file_min", "directories")
+    parts = value.split(":")[1:4]
+    return {
+        name: int(part[:15]) for name, part in zip(names, parts, strict=False) if part.isdecimal()
+    }
+
+
 def _run_notes(run: bonnie_output.Run) -> list[str]:
     notes = []
     if run.csv is None:
@@ -76,7 +120,7 @@ def _run_notes(run: bonnie_output.Run) -> list[str]:
     return notes
 
 
-def _above(lines: list[str], first: int) -> tuple[int, str]:
+def _above(lines: list[str], first: int) -> tuple[int, _command.Command]:
     """Index of the run's first own line, and its command line: progress stands between that and the result."""
     start = first
     for index in range(first - 1, max(first - ABOVE, -1), -1):
@@ -84,9 +128,9 @@ def _above(lines: list[str], first: int) -> tuple[int, str]:
             " ".join(lines[index].split()) if len(lines[index]) < bonnie_output.LONGEST else "long"
         )
         if command := _command.find_command(line, "bonnie++"):
-            return index, command.text
+            return index, command
         if bonnie_output.PROGRESS.fullmatch(line) or bonnie_output.HEAD.fullmatch(line):
             start = index
         elif line and not _command.may_stand_between(line):
             break
-    return start, ""
+    return start, _command.NONE

@@ -123,6 +123,7 @@ def _run_block(lines: Sequence[str], start: int, end: int) -> ParsedResult:
         command=command.text,
         metrics=shifted,
         options=command.options,
+        options_complete=True,
         outstanding=1,
         notes=(*command.notes, *_unfinished(command.sizes, figures)),
     )
@@ -206,7 +207,9 @@ SOURCES = {path: name for name, path in ZERO_SOURCES.items()} | {"/dev/random": 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`options` are those of the tool dd, `sizes` among them; `notes` say what it has no option for."""
+    """`options` are all operands: those of the tool dd, `sizes` among them, and the others verbatim. `notes` say what
+    the tool has no option for.
+    """
 
     text: str
     # B, or blocks
@@ -226,7 +229,7 @@ def find_dd_command(line: str) -> Command | None:
         return None
     sizes, unclear = _sizes(operands)
     flags, unknown = _flags(operands)
-    options = {**sizes, **_direction(operands), **flags}
+    options = {**_verbatim(operands, sizes), **sizes, **_direction(operands), **flags}
     return Command("dd " + " ".join(words), sizes, options, (*unclear, *unknown))
 
 
@@ -258,14 +261,23 @@ def _sizes(operands: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
     return sizes, notes
 
 
+def _verbatim(operands: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, str]:
+    """Operands that are neither sizes nor flags, and sizes that are not understood. `status` is only about the output,
+    and with bs dd ignores ibs and obs.
+    """
+    typed = {*FLAGS, "status"} | {key for key, name in SIZES.items() if name in sizes}
+    typed |= {"ibs", "obs"} if "bs" in operands else set()
+    return {key: value for key, value in operands.items() if key not in typed}
+
+
 def _flags(operands: Mapping[str, str]) -> tuple[dict[str, list[str]], list[str]]:
-    """The flags that we support, by option, and notes on the others."""
+    """All flags by option, and notes on those that we do not support."""
     options: dict[str, list[str]] = {}
     notes: list[str] = []
     for key, allowed_flags in FLAGS.items():
         flags = [flag for flag in operands.get(key, "").split(",") if flag]
-        if ours := [flag for flag in flags if flag in allowed_flags]:
-            options[key] = ours
+        if flags:
+            options[key] = flags
         notes += [f"{key}={flag} has no option here" for flag in flags if flag not in allowed_flags]
     return options, notes
 

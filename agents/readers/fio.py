@@ -171,43 +171,50 @@ def _closing(text: str, start: int, limit: int) -> int:
 
 def _terse_blocks(text: str) -> Iterator[ParsedResult]:
     """Terse: each line by itself, since jobs side by side and runs one after another look the same."""
-    lines = _Lines(text)
+    lines, job_files = _Lines(text), _fio_options.find_job_files(text)
     for head in fio_terse.HEAD.finditer(text):
         start = head.end() - len(head[0].lstrip())
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         line = text[start:end]
-        reported_options = _fio_options.ReportedOptions(
-            title=fio_terse.job_name(line),
+        name = fio_terse.job_name(line)
+        command = _command_before(text, max(start - ABOVE, 0), start)
+        reported_options = replace(
+            _fio_options.of_name(name, command.arguments, _above(job_files, start)),
             version=fio_terse.terse_fio_version(line).removeprefix("fio-"),
+            command=command.text,
         )
         yield _result_block(text, start, end, _parsed(line, reported_options), lines)
 
 
 def _texts(text: str) -> Iterator[Printed]:
     lines, behind = _Lines(text), 0
+    job_files = _fio_options.find_job_files(text) if "(groupid=" in text else []
     for start, end in _find_results(text):
         block = text[start:end]
-        reported_options = _fio_options.of_text(block)
         version = VERSION.search(block)
         command = _command_before(text, max(start - ABOVE, behind), start)
         behind = end
         reported_options = replace(
-            reported_options, version=version[1] if version else "", command=command
+            _fio_options.of_text(block, command.arguments, _above(job_files, start)),
+            version=version[1] if version else "",
+            command=command.text,
         )
         run = repr(PROCESS.findall(block))
         read = _parsed(block, reported_options)
         yield Printed(_result_block(text, start, end, read, lines), run if run != "[]" else "")
 
 
-def _command_before(text: str, begin: int, end: int) -> str:
+def _command_before(text: str, begin: int, end: int) -> _command.Command:
     """The last command between the result before and this one."""
     begin = text.rfind("\n", 0, begin) + 1
     lines = CONTINUED.sub(" ", text[begin:end]).split("\n")
-    commands = (
-        command.text for line in reversed(lines) if (command := _command.find_command(line, "fio"))
-    )
-    return next(commands, "")
+    commands = (_command.find_command(line, "fio") for line in reversed(lines))
+    return next(filter(None, commands), _command.NONE)
+
+
+def _above(job_files: Sequence[_fio_options.JobFile], start: int) -> Sequence[_fio_options.JobFile]:
+    return [file for file in job_files if file.end <= start]
 
 
 def _find_results(text: str) -> Iterator[tuple[int, int]]:
@@ -287,6 +294,7 @@ def _result_block(text: str, start: int, end: int, read: _Read, lines: _Lines) -
         metrics=metrics,
         histograms=tuple(read.histograms),
         options={} if trouble else dict(reported_options.options),
+        options_complete=reported_options.complete and not trouble,
         outstanding=None if trouble else reported_options.outstanding,
         notes=tuple(dict.fromkeys(note for note in notes if note)) if not trouble else (),
         trouble=trouble,

@@ -13,6 +13,7 @@ from agents.texts.parsed_result import ParsedResult
 LABEL = "pg_test_fsync"
 KEYWORDS = (" per test", "Compare ", "Test ", "Non-")
 KIND = "pg_test_fsync"
+FILE = re.compile(r"(?:^|\s)(?:-f\s*|--filename[= ]\s*)(\S+)")
 PATH_VERSION = re.compile(r"(?:postgresql|pgsql|postgres|pg)[-/]?(\d{1,2}(?:\.\d{1,2}){0,2})/")
 
 
@@ -33,7 +34,8 @@ def _read_run(lines: list[str], first: int) -> tuple[ParsedResult | None, int]:
     """The run that begins there, and where to look on."""
     before = _said_at(lines, first)
     start = first if before is None else before
-    command = "" if before is None else _command.find_command(lines[before], KIND).text
+    typed = _command.NONE if before is None else _command.find_command(lines[before], KIND)
+    command = typed.text
     title = f"pg_test_fsync {command.partition('pg_test_fsync')[2].strip()}".strip()
     try:
         run = text.parse_run(lines, first)
@@ -59,10 +61,17 @@ def _read_run(lines: list[str], first: int) -> tuple[ParsedResult | None, int]:
         KIND,
         command=command,
         metrics=tuple(run.metrics),
-        options={"seconds": run.seconds} if run.seconds else {},
+        options={**({"seconds": run.seconds} if run.seconds else {}), **_file_option(typed)},
+        options_complete=bool(typed),
         outstanding=1,
         notes=tuple(_run_notes(run, command)),
     ), run.last + 1
+
+
+def _file_option(command: _command.Command) -> dict[str, str]:
+    """The file of -f or --filename; the table itself says the seconds."""
+    words = FILE.search(" ".join(command.arguments))
+    return {"filename": words[1]} if words else {}
 
 
 def _run_notes(run: text.Run, command: str) -> list[str]:

@@ -52,6 +52,22 @@ WORDED = {
     "io_mode": {f"Using {words} I/O mode": mode for mode, words in text.IO_MODES.items()},
     "extra_flags": {f"Extra file open flags: {text}": flag for text, flag in FLAGS.items()},
 }
+# Numbers of the command that the head does not print; 1.0 and 0.4.
+COUNTS = {
+    "file-async-backlog": "async_backlog",
+    "time": "time_s",
+    "max-time": "time_s",
+    "events": "events",
+    "max-requests": "events",
+}
+# Options of the command that the head prints in words
+_IN_HEAD = """
+file-block-size file-extra-flags file-fsync-all file-fsync-end file-fsync-freq file-io-mode file-num file-rw-ratio
+file-test-mode file-total-size num-threads report-interval test threads
+"""
+# and those of its output.
+_OUTPUT = "debug histogram percentile verbosity"
+LEFT_OUT = frozenset([*_IN_HEAD.split(), *_OUTPUT.split()])
 NEEDED = ("mode", "io_mode", "threads", "block_size")
 ALL_SYNCED = "Calling fsync() after each write operation."
 AT_END = "Calling fsync() at the end of test, Enabled."
@@ -108,6 +124,7 @@ def _run_block(lines: Sequence[str], first: int, last: int) -> ParsedResult | No
     if not {"block_size", "mode"} & options.keys():
         return None
     start, command = _above(lines, first)
+    options = _command_options(command) | options
     version = BEGINS.fullmatch(block[0].strip())
     result = ParsedResult(
         KIND,
@@ -116,10 +133,12 @@ def _run_block(lines: Sequence[str], first: int, last: int) -> ParsedResult | No
         " ".join(filter(None, ["sysbench fileio", str(options.get("mode", ""))])),
         tool=KIND,
         version=f"sysbench {version[1]}" if version else "",
-        command=command,
+        command=command.text,
+        options_complete=bool(command),
     )
     if missing := [name for name in NEEDED if name not in options]:
-        return dataclasses.replace(result, trouble=f"it does not say its {', '.join(missing)}")
+        trouble = f"it does not say its {', '.join(missing)}"
+        return dataclasses.replace(result, trouble=trouble, options_complete=False)
     return _parse_block(result, block, first, options)
 
 
@@ -215,11 +234,27 @@ def _rounded_bytes(number: str, unit: str) -> int:
     return int(size) if size.is_integer() else 0
 
 
-def _above(lines: Sequence[str], first: int) -> tuple[int, str]:
-    """Line and text of its command right above it; else the first line of the result, and ""."""
+def _command_options(command: _command.Command) -> dict[str, Any]:
+    """Options of the command that the head does not print, verbatim where the tool here has none of that name."""
+    options: dict[str, Any] = {}
+    for word in command.arguments:
+        name, assigned, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or name in LEFT_OUT:
+            continue
+        if name == "file-fsync-mode":
+            options["fsync_mode"] = value
+        elif name in COUNTS and value.isdecimal():
+            options[COUNTS[name]] = int(value[:18])
+        else:
+            options[name] = value if assigned else True
+    return options
+
+
+def _above(lines: Sequence[str], first: int) -> tuple[int, _command.Command]:
+    """Line and command right above the result; else the first line of the result, and no command."""
     for at in range(first - 1, max(first - 1 - ABOVE, -1), -1):
         if command := _command.find_command(lines[at], KIND):
-            return at, command.text
+            return at, command
         if lines[at].strip() and not _command.may_stand_between(lines[at]):
             break
-    return first, ""
+    return first, _command.NONE

@@ -69,7 +69,7 @@ class ParsedResult:
     # those of a watcher (iostat), or of a log
     series: tuple[Series, ...] = ()
     histograms: tuple[Histogram, ...] = ()
-    # Of the tool, as far as the text tells
+    # Of the tool, as far as the text tells: those of agents/tools/ in its types, all others verbatim
     options: Mapping[str, Any] = field(default_factory=dict)
     # True where the text shows the whole command or job file: an option that is not there has the tool's default
     options_complete: bool = False

@@ -261,10 +261,18 @@ def _same_work(first: Line, second: Line, but: Sequence[str]) -> bool:
     return alike and all(None in (x, y) or x == y for x, y in patterns)
 
 
+# Options that say where a tool worked or what its author called it: fio's, then dd's, pg_test_fsync's and bonnie++'s.
+PLACES = frozenset({"name", "filename", "directory", "description", "if", "of", "d"})
+
+
 def _constant_options(line: Line) -> Mapping[str, object]:
-    """Options of the line's tool that are the same in all its runs."""
+    """Options of the line's tool that are the same in all its runs, but for names and places."""
     options = line.runs[0].options.items()
-    return {k: v for k, v in options if all(run.options.get(k) == v for run in line.runs)}
+    return {
+        name: value
+        for name, value in options
+        if name not in PLACES and all(run.options.get(name) == value for run in line.runs)
+    }
 
 
 def like_disks(first: Line, second: Line) -> bool:

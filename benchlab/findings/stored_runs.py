@@ -296,13 +296,9 @@ def _access_and_unwritten(
     run = row.run
     try:
         kind, option_values = run.tool, run.options
-        option_names = {field.name for field in dataclasses.fields(registry.tool(kind).Options)}
-        stated = (
-            option_values
-            if ours
-            else {name: v for name, v in option_values.items() if name in option_names}
-        )
-        built = options.build_options(registry.tool(kind).Options, stated)
+        of_tool = registry.tool(kind).Options
+        stated = option_values if ours else options.accepted_values(of_tool, option_values)
+        built = options.build_options(of_tool, stated)
         pattern = registry.access_pattern(kind, built, None if ours else stated.keys())
         unwritten = fits.unwritten(chain.specs(layout.stack), kind, built) if ours else ""
         size = registry.required_bytes(kind, built, target) if ours and target is not None else 0

@@ -44,6 +44,7 @@ RESULT_FIELDS = (
     "varies",
     "needs",
     "options",
+    "options_complete",
     "point",
     "sweep",
     "notes",

@@ -242,7 +242,7 @@ def test_bonnie_below_twice_the_ram_has_no_figures(mount: Target, tmp_path: Path
     ("kind", "find"),
     [("pg_test_fsync", pg_reader.find_results), ("bonnie", bonnie_reader.find_results)],
 )
-def test_what_a_text_tells_of_the_options_are_options(
+def test_what_a_text_tells_of_the_options_are_options_or_verbatim(
     kind: str, find: Callable[[str, str], list[ParsedResult]]
 ) -> None:
     tool = registry.tool(kind)
@@ -250,7 +250,10 @@ def test_what_a_text_tells_of_the_options_are_options(
     found = [one for path in cases for one in find(path.read_text(), "") if not one.trouble]
     assert len(found) > 5
     for one in found:
-        driver_options.build_options(tool.Options, dict(one.options))
+        typed = driver_options.accepted_values(tool.Options, one.options)
+        driver_options.build_options(tool.Options, typed)
+        others = {key: value for key, value in one.options.items() if key not in typed}
+        assert all(value in one.command for value in others.values())
 
 
 def test_readers_find_nothing_in_their_own_source() -> None:

@@ -113,10 +113,13 @@ def test_a_cut_text_holds_no_new_figures(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_options_are_those_of_the_tool(name: str) -> None:
+def test_the_options_are_those_of_the_tool_or_verbatim(name: str) -> None:
     for one in reader.find_results(text(name), ""):
-        built = driver_options.build_options(Options, dict(one.options))
+        typed = driver_options.accepted_values(Options, one.options)
+        built = driver_options.build_options(Options, typed)
         assert isinstance(built, Options)
+        others = {key: value for key, value in one.options.items() if key not in typed}
+        assert all(f"{key}={value}" in one.command for key, value in others.items())
 
 
 @pytest.mark.parametrize(
