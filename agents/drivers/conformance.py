@@ -24,6 +24,8 @@ from agents.layers import zpool as layer_zpool
 from agents.layers import zvol as layer_zvol
 from agents.readers import bonnie as reader_bonnie
 from agents.readers import dd as reader_dd
+from agents.readers import disk_marks as reader_disk_marks
+from agents.readers import diskspd as reader_diskspd
 from agents.readers import figures as reader_figures
 from agents.readers import fio as reader_fio
 from agents.readers import fio_log as reader_fio_log
@@ -181,6 +183,9 @@ of_sampler_mdstat: protocols.Sampler = sampler_mdstat
 of_sampler_zpool: protocols.Sampler = sampler_zpool
 of_reader_bonnie: protocols.Reader = reader_bonnie
 of_reader_dd: protocols.Reader = reader_dd
+of_reader_crystaldiskmark: protocols.Reader = reader_disk_marks.DRIVERS["crystaldiskmark"]
+of_reader_kdiskmark: protocols.Reader = reader_disk_marks.DRIVERS["kdiskmark"]
+of_reader_diskspd: protocols.Reader = reader_diskspd.DRIVERS["diskspd"]
 of_reader_figures: protocols.Reader = reader_figures
 of_reader_fio: protocols.Reader = reader_fio
 of_reader_fio_knownstart: protocols.KnownStart = reader_fio

@@ -104,8 +104,13 @@ IOPING_OLD_TIMES = re.compile(
 TIMES = {**common.SECONDS, "min": 60.0}
 # from 0.7 on with IEC prefixes; before with kb and mb, which were binary, too
 SIZES = {
-    **common.BINARY_SIZES, "bytes": 1.0, "kb": 2.0**10, "mb": 2.0**20, "gb": 2.0**30, "tb": 2.0**40
-}  # fmt: skip
+    **common.BINARY_SIZES,
+    "bytes": 1.0,
+    "kb": 2.0**10,
+    "mb": 2.0**20,
+    "gb": 2.0**30,
+    "tb": 2.0**40,
+}
 IOPING_NOTE = "ioping issues one request at a time: these are times, not what the disk can do"
 PAUSES = (
     "it pauses between requests (1 s by default): iops and bandwidth are those of the busy time"
