@@ -29,6 +29,8 @@ FACTS: Mapping[str, str] = {
     "disk.scheduler": "active scheduler",
     "disk.readahead": "B",
     "disk.nr_requests": "length of the queue of requests",
+    "disk.queue_depth": "requests that the disk itself takes at once",
+    "disk.max_request": "B of the largest request that the kernel sends",
     "disk.discard_max": "B; 0 where the disk takes no discard",
     "disk.start": "first sector of a partition, in logical blocks",
     "disk.parent": "kernel name of the device that it is a part of, or stands on",
@@ -71,6 +73,9 @@ FACTS: Mapping[str, str] = {
     "pool.vdevs": 'kinds of its data vdevs, with one blank between: "mirror mirror", "raidz2"',
     "pool.log": "log devices, with one blank between",
     "pool.cache": "cache devices, with one blank between",
+    "pool.special": "special devices, with one blank between",
+    "pool.dedup_ratio": "1 and above",
+    "pool.autotrim": '"on", "off"',
     "pool.scan": '"scrub" or "resilver" that is under way',
     "pool.scan_speed": "B/s",
     "pool.scan_share": "0 to 1",
@@ -78,8 +83,9 @@ FACTS: Mapping[str, str] = {
     "vdev.parent": "name of its vdev, or of the pool",
     "vdev.state": '"ONLINE", "FAULTED"',
     "vdev.errors": "read, write and checksum errors, summed",
+    "vdev.block_configured": "B that the pool takes for its sector, where zpool status complains",
+    "vdev.block_native": "B of its sector",
     # subject: dataset or volume, "tank/vm-101-disk-0"
-    "zfs.property": "see `zfs.NAME`: one fact per property",
     "zfs.recordsize": "B",
     "zfs.volblocksize": "B",
     "zfs.compression": '"off", "lz4"',
@@ -87,6 +93,10 @@ FACTS: Mapping[str, str] = {
     "zfs.sync": '"standard", "always", "disabled"',
     "zfs.logbias": '"latency", "throughput"',
     "zfs.primarycache": '"all", "metadata", "none"',
+    "zfs.secondarycache": '"all", "metadata", "none"',
+    "zfs.volsize": "B",
+    "zfs.special_small_blocks": "B up to which blocks go to the special devices",
+    "zfs.direct": '"standard", "always", "disabled"',
     "zfs.atime": '"on", "off"',
     "zfs.dedup": '"on", "off"',
     "zfs.encryption": '"off", "aes-256-gcm"',
@@ -120,6 +130,8 @@ FACTS: Mapping[str, str] = {
     "mount.type": '"ext4", "xfs", "nfs4", "tmpfs"',
     "mount.source": "device or export",
     "mount.options": "options, with one comma between",
+    # subject: path that a server exports
+    "export.options": "options, with one comma between",
     "fs.used_share": "0 to 1",
     "fs.sunit": "B",
     "fs.swidth": "B",
@@ -132,6 +144,12 @@ FACTS: Mapping[str, str] = {
     "host.cores": "number of CPUs",
     "host.kernel": "release",
     "host.os": '"Linux", "FreeBSD", "Darwin", "Windows"',
+    "host.cpu": "model as printed",
+    "host.governor": '"performance", "powersave"',
+    "host.dirty_share": "share of memory that may be dirty before writers wait, 0 to 1",
+    "host.dirty_background_share": "share of memory from which dirty pages are written back, 0 to 1",
+    "host.role": '"guest", "host", "client", "server": where a remark on its own line says that what follows was run',
+    "network.protocol": '"nfs", "iscsi", "smb", as a remark on its own line has it',
     "host.virtualization": '"kvm", "vmware"',
     "host.network": "B/s of the network that the text names",
     "host.ping": "s of a round trip",
@@ -149,11 +167,43 @@ FACTS: Mapping[str, str] = {
     "controller.model": "as printed",
     # subject: name of a volume
     "cloud.kind": '"gp3", "pd-ssd", "Premium SSD": the kind of volume that the text names',
+    "cloud.instance": "size of the machine as its provider names it",
     "cloud.iops": "op/s that it is provisioned with",
     "cloud.bandwidth": "B/s that it is provisioned with",
     "replicated.kind": '"longhorn", "rbd", "drbd", "gluster": what replicates it',
     "replicated.copies": "number of replicas",
 }
+
+# Facts whose value is a text. Those whose meaning begins with "True" are flags, all others numbers.
+TEXTS = frozenset(
+    f"{group}.{name}"
+    for group, names in {
+        "disk": "model vendor serial firmware transport write_cache scheduler parent type mountpoint health smr state",
+        "md": "level members bitmap state sync_action",
+        "pool": "health vdevs log cache special autotrim scan",
+        "vdev": "parent state",
+        "zfs": "compression sync logbias primarycache secondarycache atime dedup encryption direct",
+        "lv": "type origin pool",
+        "cache": "mode",
+        "crypt": "flags cipher",
+        "mount": "type source options",
+        "export": "options",
+        "host": "kernel os cpu governor virtualization role",
+        "network": "protocol",
+        "vm": "bus controller aio cache",
+        "controller": "cache_mode battery model",
+        "cloud": "kind instance",
+        "replicated": "kind",
+    }.items()
+    for name in names.split()
+)
+
+
+def value_type(name: str) -> type[Value]:
+    """Type of the values of a fact: str, bool or float."""
+    if name in TEXTS:
+        return str
+    return bool if FACTS[name].startswith("True") else float
 
 
 @dataclass(frozen=True, slots=True)
