@@ -1,0 +1,461 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ZFS: pools, their devices, properties of datasets, and the cache in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from agents.context.lines import (
+    Chapter,
+    Command,
+    Passage,
+    Table,
+    binary_size,
+    device_name,
+    parse_number,
+    printed_text,
+    share,
+)
+from agents.context.model import Fact, Value
+
+Convert = Callable[[str], Value | None]
+SIZE = r"\d+(?:[.,]\d+)?[BKMGTPE]?|-"
+
+
+def _ratio(text: str) -> float | None:
+    return parse_number(text.strip().rstrip("x"))
+
+
+POOL_PROPERTIES: Mapping[str, tuple[str, Convert]] = {
+    "size": ("pool.size", binary_size),
+    "free": ("pool.free", binary_size),
+    "capacity": ("pool.capacity", share),
+    "fragmentation": ("pool.fragmentation", share),
+    "health": ("pool.health", printed_text),
+    "ashift": ("pool.ashift", parse_number),
+    "dedupratio": ("pool.dedup_ratio", _ratio),
+    "autotrim": ("pool.autotrim", printed_text),
+}
+DATASET_PROPERTIES: Mapping[str, tuple[str, Convert]] = {
+    "recordsize": ("zfs.recordsize", binary_size),
+    "volblocksize": ("zfs.volblocksize", binary_size),
+    "volsize": ("zfs.volsize", binary_size),
+    "compression": ("zfs.compression", str.strip),
+    "compressratio": ("zfs.compressratio", _ratio),
+    "sync": ("zfs.sync", str.strip),
+    "logbias": ("zfs.logbias", str.strip),
+    "primarycache": ("zfs.primarycache", str.strip),
+    "secondarycache": ("zfs.secondarycache", str.strip),
+    "atime": ("zfs.atime", str.strip),
+    "dedup": ("zfs.dedup", str.strip),
+    "encryption": ("zfs.encryption", str.strip),
+    "direct": ("zfs.direct", str.strip),
+    "special_small_blocks": ("zfs.special_small_blocks", binary_size),
+}
+# zfs list's and zpool list's headings of properties
+HEADINGS = {
+    "RECSIZE": "recordsize",
+    "VOLBLOCK": "volblocksize",
+    "VOLSIZE": "volsize",
+    "COMPRESS": "compression",
+    "RATIO": "compressratio",
+    "SYNC": "sync",
+    "LOGBIAS": "logbias",
+    "PRIMARYCACHE": "primarycache",
+    "ATIME": "atime",
+    "DEDUP": "dedup",
+    "ENCRYPTION": "encryption",
+}
+POOL_HEADINGS = {
+    "SIZE": "size",
+    "FREE": "free",
+    "CAP": "capacity",
+    "FRAG": "fragmentation",
+    "HEALTH": "health",
+    "DEDUP": "dedupratio",
+    "ASHIFT": "ashift",
+}
+POOL_CHECKS = {
+    "SIZE": SIZE,
+    "ALLOC": SIZE,
+    "FREE": SIZE,
+    "CKPOINT": SIZE,
+    "EXPANDSZ": SIZE,
+    "FRAG": r"\d+%|-",
+    "CAP": r"\d+%|-",
+    "DEDUP": r"[\d.]+x|-",
+    "HEALTH": r"[A-Z]+|-",
+}
+
+
+def read_table(passage: Passage) -> Iterator[Fact]:
+    """A table of ZFS by its heading: properties, pools, datasets, or a pool's devices without `zpool status` above."""
+    columns = passage.line.split()
+    if columns[1:2] == ["PROPERTY"]:
+        yield from _properties(passage)
+    elif columns[1:3] == ["STATE", "READ"]:
+        yield from _devices(passage, "")
+    elif {"ALLOC", "FREE"} <= set(columns):
+        yield from _pools(passage)
+    elif {"AVAIL", "REFER"} & set(columns) or HEADINGS.keys() & set(columns):
+        yield from _datasets(passage)
+    else:
+        passage.at += 1
+
+
+def _properties(passage: Passage) -> Iterator[Fact]:
+    table = Table.from_heading(passage.line, {"PROPERTY": r"[\w:@.-]+"})
+    passage.at += 1
+    for number, line in passage.rows():
+        cells = table.cells(line)
+        if cells is None or line.split()[:2] == ["NAME", "PROPERTY"]:
+            passage.put_back()
+            return
+        yield from _property(cells["NAME"], cells["PROPERTY"], cells.get("VALUE", ""), number)
+
+
+def _property(subject: str, name: str, text: str, number: int) -> Iterator[Fact]:
+    known = DATASET_PROPERTIES.get(name)
+    if name in POOL_PROPERTIES and "/" not in subject:
+        known = known or POOL_PROPERTIES[name]
+    if known and text.strip() not in ("", "-") and (value := known[1](text)) is not None:
+        yield Fact(subject, known[0], value, number, "zfs get")
+
+
+def _pools(passage: Passage) -> Iterator[Fact]:
+    """`zpool list`, and with -v the pools' own rows: those of devices are indented."""
+    table = Table.from_heading(passage.line, POOL_CHECKS)
+    passage.at += 1
+    for number, line in passage.rows():
+        if line.startswith("NAME"):
+            passage.put_back()
+            return
+        cells = table.cells(line)
+        if cells is None:
+            return
+        if line[0].isspace() or (cells.get("HEALTH", "-") == "-" and "HEALTH" in cells):
+            continue
+        for heading, name in POOL_HEADINGS.items():
+            if (text := cells.get(heading, "-")) != "-":
+                fact, convert = POOL_PROPERTIES[name]
+                if (value := convert(text)) is not None:
+                    yield Fact(cells["NAME"], fact, value, number, "zpool list")
+
+
+def _datasets(passage: Passage) -> Iterator[Fact]:
+    """`zfs list`: the properties that are its columns, and where each dataset is mounted."""
+    checks = {"USED": SIZE, "AVAIL": SIZE, "REFER": SIZE, "MOUNTPOINT": r"/.*|none|legacy|-"}
+    table = Table.from_heading(passage.line, checks)
+    passage.at += 1
+    for number, line in passage.rows():
+        cells = table.cells(line)
+        if cells is None or line.startswith("NAME"):
+            passage.put_back()
+            return
+        for heading, name in HEADINGS.items():
+            yield from _property(cells["NAME"], name, cells.get(heading, ""), number)
+        mountpoint = cells.get("MOUNTPOINT", "")
+        if mountpoint.startswith("/"):
+            yield Fact(mountpoint, "mount.type", "zfs", number, "zfs list")
+            yield Fact(mountpoint, "mount.source", cells["NAME"], number, "zfs list")
+
+
+def read_headless(passage: Passage) -> Iterator[Fact]:
+    """`zfs get -H`, with its columns chosen by -o; and what `zfs set`, `create` and `zpool create` or `add` do."""
+    command = passage.command
+    passage.at += 1
+    yield from _typed(command)
+    if "get" in command.words[:2] and any(
+        re.fullmatch(r"-[a-zA-Z]*H[a-zA-Z]*", w) for w in command.words
+    ):
+        yield from _headless_properties(passage)
+
+
+def _headless_properties(passage: Passage) -> Iterator[Fact]:
+    command = passage.command
+    columns = (command.option("-o") or "name,property,value,source").split(",")
+    operands = [word for word in command.operands() if word not in ("get", command.option("-o"))]
+    # names that the command gives behind its list of properties
+    subject = operands[1] if len(operands) == 2 else ""
+    asked = operands[0].split(",") if operands else []
+    for number, line in passage.rows():
+        words = line.split("\t") if "\t" in line else line.split(None, len(columns) - 1)
+        cells = dict(zip(columns, (word.strip() for word in words), strict=False))
+        name = cells.get("property", asked[0] if len(asked) == 1 else "")
+        if cells.get("name", subject) and "value" in cells:
+            yield from _property(cells.get("name", subject), name, cells["value"], number)
+
+
+def _typed(command: Command) -> Iterator[Fact]:
+    words, number = list(command.words), command.line
+    if words[1:2] == ["set"] and len(words) > 3:
+        for pair in words[2:-1]:
+            name, _, text = pair.partition("=")
+            yield from _property(words[-1], name, text, number)
+    if words[1:2] not in (["create"], ["add"]):
+        return
+    operands, pairs = _without_options(words[2:])
+    if words[0] == "zfs" and operands:
+        for name, text in pairs:
+            yield from _property(operands[0], name, text, number)
+    if words[0] == "zpool" and len(operands) > 1:
+        for name, text in pairs:
+            yield from _property(operands[0], name, text, number)
+        yield from _layout_facts(operands[0], _typed_devices(operands[1:]), number)
+
+
+def _without_options(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Operands, and pairs given by -o and -O."""
+    operands, pairs = [], []
+    rest = iter(words)
+    for word in rest:
+        if word in ("-o", "-O", "-b", "-V", "-m", "-R"):
+            text = next(rest, "")
+            name, equals, value = text.partition("=")
+            if equals:
+                pairs.append((name, value))
+            elif word == "-b":
+                pairs.append(("volblocksize", text))
+        elif not word.startswith("-"):
+            operands.append(word)
+    return operands, pairs
+
+
+@dataclass(frozen=True, slots=True)
+class _Device:
+    """A row of a pool's devices. `use`: "data", "logs", "cache", "special", "spares", "dedup"."""
+
+    name: str
+    parent: str
+    use: str
+    number: int
+    is_group: bool
+
+
+USES = {"logs", "log", "cache", "special", "spares", "spare", "dedup"}
+GROUP = re.compile(r"(mirror|raidz\d?|draid[\w:]*|spare|replacing)(-\d+)?")
+
+
+def _typed_devices(words: Sequence[str]) -> list[_Device]:
+    devices: list[_Device] = []
+    use, group, count = "data", "", 0
+    for word in words:
+        if word in USES:
+            use, group = word, ""
+        elif GROUP.fullmatch(word):
+            group, count = f"{word}-{count}", count + 1
+            devices.append(_Device(group, "", use, 0, True))
+        else:
+            devices.append(_Device(device_name(word), group, use, 0, False))
+    return devices
+
+
+def _layout_facts(pool: str, devices: Sequence[_Device], number: int) -> Iterator[Fact]:
+    """Kinds of the data vdevs, and log and cache devices."""
+    data = [d for d in devices if d.use == "data" and not d.parent]
+    kinds = [(found[1] if (found := GROUP.fullmatch(d.name)) else "disk") for d in data]
+    # raidz is raidz1, and zpool prints it so
+    kinds = ["raidz1" if kind == "raidz" else kind for kind in kinds]
+    if kinds:
+        yield Fact(pool, "pool.vdevs", " ".join(kinds), data[0].number or number, "zpool")
+    for fact, uses in (("log", ("logs", "log")), ("cache", ("cache",)), ("special", ("special",))):
+        names = [d for d in devices if d.use in uses and not d.is_group]
+        if names:
+            line = names[0].number or number
+            yield Fact(pool, f"pool.{fact}", " ".join(d.name for d in names), line, "zpool")
+    for device in devices:
+        yield Fact(
+            device.name, "vdev.parent", device.parent or pool, device.number or number, "zpool"
+        )
+
+
+def read_status(passage: Passage) -> Iterator[Fact]:
+    """One pool of `zpool status`."""
+    pool = passage.line.partition("pool:")[2].strip()
+    passage.at += 1
+    if not re.fullmatch(r"[A-Za-z][\w.:-]*", pool):
+        return
+    scanning = False
+    for number, line in passage.rows(blank_ends=False):
+        key, _, text = line.strip().partition(":")
+        if key == "pool":
+            passage.put_back()
+            return
+        if key == "errors":
+            return
+        if key == "state" and text.strip() in STATES:
+            yield Fact(pool, "pool.health", text.strip(), number, "zpool status")
+        elif key in ("scan", "scrub"):
+            found = re.match(r"\s*(scrub|resilver) in progress", text)
+            scanning = found is not None
+            if found:
+                yield Fact(pool, "pool.scan", found[1], number, "zpool status")
+        elif scanning and key != "config":
+            yield from _scan(pool, line, number)
+        if line.split()[:3] == ["NAME", "STATE", "READ"]:
+            passage.put_back()
+            yield from _devices(passage, pool)
+            return
+
+
+def _scan(pool: str, line: str, number: int) -> Iterator[Fact]:
+    speeds = re.findall(r"at (\d+(?:\.\d+)?[KMGT]?)B?/s", line)
+    if speeds and (speed := binary_size(speeds[-1])) is not None:
+        yield Fact(pool, "pool.scan_speed", speed, number, "zpool status")
+    if done := re.search(r"(\d+(?:\.\d+)?)% done", line):
+        yield Fact(pool, "pool.scan_share", float(done[1]) / 100, number, "zpool status")
+
+
+STATES = ("ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "UNAVAIL", "REMOVED", "SUSPENDED")
+DEVICE_ROW = re.compile(
+    r"(?P<indent>[\s]*)(?P<name>\S+)(?:\s+(?P<state>ONLINE|DEGRADED|FAULTED|OFFLINE|UNAVAIL|REMOVED|AVAIL|INUSE)\b"
+    r"(?:\s+(?P<errors>[\d.]+[KM]?\s+[\d.]+[KM]?\s+[\d.]+[KM]?))?(?P<note>.*))?"
+)
+
+
+def _devices(passage: Passage, pool: str) -> Iterator[Fact]:
+    """The table of `zpool status`; without a pool above, its first row names one."""
+    passage.at += 1
+    rows: list[tuple[int, str, int]] = []
+    for number, line in passage.rows():
+        row = DEVICE_ROW.fullmatch(line)
+        if row is None or row["name"] in ("errors:", "pool:", "NAME"):
+            passage.put_back()
+            break
+        rows.append((len(row["indent"].expandtabs(8)), row["name"], number))
+        yield from _device_state(row, number)
+    if rows:
+        yield from _layout_facts(pool or rows[0][1], _device_tree(rows), rows[0][2])
+
+
+def _device_state(row: re.Match[str], number: int) -> Iterator[Fact]:
+    if not row["state"]:
+        return
+    yield Fact(row["name"], "vdev.state", row["state"], number, "zpool status")
+    if row["errors"]:
+        counts = [binary_size(count) or 0.0 for count in row["errors"].split()]
+        yield Fact(row["name"], "vdev.errors", sum(counts), number, "zpool status")
+    if sizes := re.search(r"block size: (\d+)B configured, (\d+)B native", row["note"]):
+        yield Fact(row["name"], "vdev.block_configured", float(sizes[1]), number, "zpool status")
+        yield Fact(row["name"], "vdev.block_native", float(sizes[2]), number, "zpool status")
+
+
+def _device_tree(rows: Sequence[tuple[int, str, int]]) -> list[_Device]:
+    """Devices below their vdevs: by indentation, or by names where a forum took it away."""
+    indented = len({indent for indent, _, _ in rows}) > 1
+    devices: list[_Device] = []
+    use, group = "data", ""
+    # depth of a vdev below its pool or heading
+    vdev_indent = min((indent for indent, _, _ in rows[1:] if indent > rows[0][0]), default=0)
+    for indent, name, number in rows:
+        if (indent == rows[0][0] and indented) or name in USES:
+            use, group = (name if name in USES else "data"), ""
+        elif (indented and indent == vdev_indent) or (not indented and GROUP.fullmatch(name)):
+            is_group = GROUP.fullmatch(name) is not None
+            group = name if is_group else ""
+            devices.append(_Device(name, "", use, number, is_group))
+        elif indented or name != rows[0][1]:
+            is_group = GROUP.fullmatch(name) is not None
+            devices.append(_Device(name, group, use, number, is_group))
+    return devices
+
+
+def read_pool_watch(passage: Passage) -> Iterator[Fact]:
+    """`zpool iostat -v`: the tree of its devices, and how full the pool is. Without -v only the latter."""
+    if passage.line.split()[:3] not in (["pool", "alloc", "free"], ["pool", "used", "avail"]):
+        passage.at += 1
+        return
+    passage.at += 1
+    rows: list[tuple[int, str, int]] = []
+    for number, line in passage.rows():
+        words = line.split()
+        if set(words[0]) <= {"-"}:
+            if rows:
+                break
+            continue
+        if len(words) < 7:
+            passage.put_back()
+            break
+        rows.append((len(line) - len(line.lstrip()), words[0], number))
+        if len(rows) == 1:
+            used, free = binary_size(words[1]), binary_size(words[2])
+            if used is not None and free is not None and used + free:
+                yield Fact(
+                    words[0],
+                    "pool.capacity",
+                    round(used / (used + free), 2),
+                    number,
+                    "zpool iostat",
+                )
+                yield Fact(words[0], "pool.free", free, number, "zpool iostat")
+    if len(rows) > 1 and rows[1][0] > rows[0][0]:
+        yield from _layout_facts(rows[0][1], _device_tree(rows), rows[0][2])
+
+
+def read_arcstat(passage: Passage) -> Iterator[Fact]:
+    """arcstat's rows: hits over reads of all of them."""
+    columns = passage.line.split()
+    number = passage.number
+    passage.at += 1
+    if not {"read", "miss"} <= set(columns):
+        return
+    reads = misses = 0.0
+    for _, line in passage.rows():
+        words = line.split()
+        if len(words) != len(columns) or words == columns:
+            continue
+        cells = dict(zip(columns, words, strict=True))
+        # arcstat counts with factors of 1,000 or 1,024, by version: the share does not depend on it
+        read, miss = binary_size(cells["read"]), binary_size(cells["miss"])
+        if read is not None and miss is not None:
+            reads, misses = reads + read, misses + miss
+    if reads and misses <= reads:
+        yield Fact("", "host.arc_hit_share", 1 - misses / reads, number, "arcstat")
+
+
+def read_arc_summary(passage: Passage) -> Iterator[Fact]:
+    """One line of arc_summary."""
+    line, number = passage.line.strip(), passage.number
+    passage.at += 1
+    if hits := re.match(r"(?i)(?:cache hit ratio|total hits):\s+(\d+(?:\.\d+)?)\s?%", line):
+        yield Fact("", "host.arc_hit_share", float(hits[1]) / 100, number, "arc_summary")
+    if most := re.match(
+        r"Max size \(high water\):\s+(?:[\d:.%]+\s+)+(\d+(?:\.\d+)?) ([KMGT])i?B", line
+    ):
+        yield Fact("", "host.arc_max", binary_size(most[1] + most[2]) or 0.0, number, "arc_summary")
+
+
+def read_arcstats_file(passage: Passage) -> Iterator[Fact]:
+    """/proc/spl/kstat/zfs/arcstats from its `hits` to its `c_max`."""
+    counts: dict[str, tuple[float, int]] = {}
+    for number, line in passage.rows():
+        row = re.fullmatch(r"(\w+)\s+4\s+(\d+)", line.strip())
+        if row is None:
+            passage.at = max(passage.at - 1, number)
+            break
+        counts[row[1]] = float(row[2]), number
+    if not counts:
+        passage.at += 1
+    if {"hits", "misses"} <= counts.keys() and (total := counts["hits"][0] + counts["misses"][0]):
+        hit_share, number = counts["hits"][0] / total, counts["hits"][1]
+        yield Fact("", "host.arc_hit_share", hit_share, number, "arcstats")
+    if "c_max" in counts:
+        yield Fact("", "host.arc_max", *counts["c_max"], "arcstats")
+
+
+CHAPTER = Chapter(
+    headings={
+        "NAME": read_table,
+        "pool:": read_status,
+        "pool": read_pool_watch,
+        "time": read_arcstat,
+        "hits": read_arcstats_file,
+        "Max": read_arc_summary,
+        "Cache": read_arc_summary,
+        "Total": read_arc_summary,
+        "PROPERTY": read_table,
+    },
+    commands={"zfs": read_headless, "zpool": read_headless},
+)
