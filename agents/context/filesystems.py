@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""File systems: where they are mounted and how, how full they are, their stripes, and files that were never written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agents.context.lines import Chapter, Passage, Table, device_name, share
+from agents.context.model import Fact
+
+TYPES = (
+    "ext2|ext3|ext4|xfs|btrfs|zfs|f2fs|bcachefs|nfs|nfs4|cifs|smb3|tmpfs|overlay|fuse[.\\w-]*|glusterfs|ceph|ocfs2|gfs2"
+    "|vfat|exfat|ntfs3?|apfs|hfs|ufs|reiserfs|jfs|9p|virtiofs"
+)
+MOUNT = re.compile(
+    rf"(?P<source>\S+) on (?P<target>/.*?) type (?P<type>{TYPES}) \((?P<options>[^()]+)\)"
+)
+BSD_MOUNT = re.compile(
+    rf"(?P<source>\S+) on (?P<target>/.*?) \((?P<type>{TYPES})(?:, (?P<options>[^()]+))?\)"
+)
+FSTAB = re.compile(
+    rf"(?P<source>\S+)\s+(?P<target>/\S*)\s+(?P<type>{TYPES})\s+(?P<options>\S+)\s+\d\s+\d"
+)
+
+
+def read_mount(passage: Passage) -> Iterator[Fact]:
+    """One line of mount, /proc/mounts or fstab."""
+    line, number = passage.line.strip(), passage.number
+    passage.at += 1
+    match = MOUNT.fullmatch(line) or BSD_MOUNT.fullmatch(line) or FSTAB.fullmatch(line)
+    if match is not None:
+        options = (match["options"] or "").replace(", ", ",")
+        yield from _mount_facts(match["target"], match["source"], match["type"], options, number)
+
+
+def _mount_facts(target: str, source: str, kind: str, options: str, number: int) -> Iterator[Fact]:
+    yield Fact(target, "mount.type", kind, number, "mount")
+    yield Fact(
+        target,
+        "mount.source",
+        device_name(source) if source.startswith("/dev/") else source,
+        number,
+        "mount",
+    )
+    if options:
+        yield Fact(target, "mount.options", options, number, "mount")
+
+
+def read_findmnt(passage: Passage) -> Iterator[Fact]:
+    """A table of findmnt."""
+    columns = passage.line.split()
+    table = Table.from_heading(passage.line, {"FSTYPE": TYPES, "OPTIONS": r"\S+"})
+    passage.at += 1
+    if not {"SOURCE", "FSTYPE"} <= set(columns):
+        return
+    for number, line in passage.rows():
+        plain = re.sub(r"^[\s│|├└`─-]+(?=/)", "", line)
+        cells = table.cells(" " * 0 + plain) or table.cells(line)
+        if cells is None or not cells["TARGET"].startswith("/"):
+            continue
+        options = cells.get("OPTIONS", "")
+        yield from _mount_facts(cells["TARGET"], cells["SOURCE"], cells["FSTYPE"], options, number)
+
+
+def read_export(passage: Passage) -> Iterator[Fact]:
+    """A line of /etc/exports or `exportfs -v`."""
+    line, number = passage.line.strip(), passage.number
+    passage.at += 1
+    if match := re.match(r"(/\S*)\s+\S*?\(((?:r[wo]|sync|async)[\w,=.:-]*)\)", line):
+        yield Fact(match[1], "export.options", match[2], number, "exports")
+
+
+DF_ROW = re.compile(
+    rf"(?P<source>\S+)\s+(?:(?P<type>{TYPES})\s+)?[\d.,]+[KMGTPE]?\s+[\d.,]+[KMGTPE]?\s+[\d.,]+[KMGTPE]?\s+"
+    r"(?P<used>\d{1,3})%\s+(?P<target>/.*)"
+)
+
+
+def read_df(passage: Passage) -> Iterator[Fact]:
+    """A table of df."""
+    if not re.search(r"%\s+\S+", passage.line):
+        passage.at += 1
+        return
+    passage.at += 1
+    for number, line in passage.rows():
+        row = DF_ROW.fullmatch(line.strip())
+        if row is None:
+            continue
+        yield Fact(row["target"], "fs.used_share", share(row["used"]) or 0.0, number, "df")
+        if row["source"].startswith("/dev/"):
+            yield Fact(row["target"], "mount.source", device_name(row["source"]), number, "df")
+        if row["type"]:
+            yield Fact(row["target"], "mount.type", row["type"], number, "df")
+
+
+def read_xfs_info(passage: Passage) -> Iterator[Fact]:
+    """Stripe of xfs_info and mkfs.xfs, in blocks of the data section. The subject is the mount point if it is known."""
+    head = re.match(r"meta-data=(\S+)", passage.line.strip())
+    command = passage.command
+    paths = [word for word in command.operands() if word.startswith("/")]
+    mounted = command.program == "xfs_info" and paths and not paths[0].startswith("/dev/")
+    subject = paths[0] if mounted else device_name(head[1]) if head else ""
+    if mounted and head and head[1].startswith("/dev/"):
+        yield Fact(subject, "mount.source", device_name(head[1]), passage.number, "xfs_info")
+        yield Fact(subject, "mount.type", "xfs", passage.number, "xfs_info")
+    block = 0.0
+    for number, line in passage.rows():
+        if line.startswith("data") and (size := re.search(r"bsize=(\d+)", line)):
+            block = float(size[1])
+        if block and (stripe := re.search(r"sunit=(\d+)\s+swidth=(\d+) blks", line)):
+            yield Fact(subject, "fs.sunit", float(stripe[1]) * block, number, "xfs_info")
+            yield Fact(subject, "fs.swidth", float(stripe[2]) * block, number, "xfs_info")
+        if line.startswith(("naming", "log")):
+            return
+
+
+FILE_SIZE = re.compile(r"File size of (.+) is (\d+) \(\d+ blocks? of \d+ bytes\)")
+
+
+def read_filefrag(passage: Passage) -> Iterator[Fact]:
+    """Extents of `filefrag -v`. Output that was cut, and without unwritten extents, tells nothing of the rest."""
+    head = FILE_SIZE.fullmatch(passage.line.strip())
+    number = passage.number
+    passage.at += 1
+    if head is None:
+        return
+    yield Fact(head[1], "file.size", float(head[2]), number, "filefrag")
+    for number, line in passage.rows():
+        if re.match(r"\s*\d+:\s+\d+\.\.\s*\d+:.*\bunwritten\b", line):
+            yield Fact(head[1], "file.unwritten", True, number, "filefrag")
+            return
+        if not re.match(r"\s*(\d+|ext):", line):
+            return
+
+
+def read_stat(passage: Passage) -> Iterator[Fact]:
+    """`stat FILE`: a file whose blocks hold less than nine tenths of its size is sparse."""
+    head = re.fullmatch(r"File: ['‘`]?(.+?)['’]?", passage.line.strip())
+    passage.at += 1
+    row = re.match(r"\s*Size: (\d+)\s+Blocks: (\d+)\s+IO Block: \d+\s+regular file", passage.line)
+    if head and row:
+        size, stored = float(row[1]), float(row[2]) * 512
+        yield Fact(head[1], "file.size", size, passage.number, "stat")
+        yield Fact(head[1], "file.sparse", stored < 0.9 * size, passage.number, "stat")
+
+
+CHAPTER = Chapter(
+    headings={
+        "TARGET": read_findmnt,
+        "Filesystem": read_df,
+        "Dateisystem": read_df,
+        "File": read_filefrag,
+        "File:": read_stat,
+    },
+    shapes=((r"meta-data=\S+", read_xfs_info),),
+    parts={
+        " type ": read_mount,
+        " on /": read_mount,
+        **{
+            f" {kind} ": read_mount
+            for kind in ("ext4", "xfs", "nfs", "nfs4", "btrfs", "ext3", "cifs")
+        },
+        "(rw": read_export,
+        "(ro": read_export,
+        "(sync": read_export,
+        "(async": read_export,
+    },
+)

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers between file systems and disks: LVM, device-mapper, LUKS, bcache; and volumes that several hosts hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from agents.context.lines import (
+    Chapter,
+    Passage,
+    Table,
+    binary_size,
+    device_name,
+    parse_number,
+    printed_text,
+    share,
+)
+from agents.context.model import Fact, Value
+
+SECTOR = 512.0
+# columns of lvs -> fact and conversion
+LVS: Mapping[str, tuple[str, Callable[[str], Value | None]]] = {
+    "Type": ("lv.type", printed_text),
+    "#Str": ("lv.stripes", parse_number),
+    "Stripe": ("lv.stripe_size", binary_size),
+    "LSize": ("lv.size", binary_size),
+    "Origin": ("lv.origin", lambda text: text.strip("[] ") or None),
+    "Pool": ("lv.pool", lambda text: text.strip("[] ") or None),
+    "Data%": ("lv.data_share", share),
+    "CacheMode": ("cache.mode", printed_text),
+    "CacheReadHits": ("cache.read_hits", parse_number),
+    "CacheReadMisses": ("cache.read_misses", parse_number),
+    "CacheWriteHits": ("cache.write_hits", parse_number),
+    "CacheWriteMisses": ("cache.write_misses", parse_number),
+}
+# First letter of an LV's attributes. "-" is linear or striped; "o" an origin of whatever type.
+LV_KINDS = {
+    "C": "cache",
+    "V": "thin",
+    "t": "thin-pool",
+    "s": "snapshot",
+    "r": "raid",
+    "m": "mirror",
+}
+ATTRIBUTES = r"[-CmMoOrRsSpvViIlcdtTeV][-a-zA-Z]{5,9}"
+LVS_CHECKS = {
+    "Attr": ATTRIBUTES,
+    "LSize": r"<?\d+(?:[.,]\d+)?[a-zA-Z]",
+    "Data%": r"\d+(?:[.,]\d+)?",
+    "Meta%": r"\d+(?:[.,]\d+)?",
+    "Cpy%Sync": r"\d+(?:[.,]\d+)?",
+    "#Str": r"\d+",
+    "Stripe": r"\d+(?:[.,]\d+)?[a-zA-Z]?",
+}
+
+
+def read_lvs(passage: Passage) -> Iterator[Fact]:
+    """A table of lvs, hidden volumes with it."""
+    table = Table.from_heading(passage.line, LVS_CHECKS)
+    passage.at += 1
+    if not {"LV", "VG"} <= set(table.names):
+        return
+    for number, line in passage.rows():
+        cells = table.cells(line)
+        if cells is None or line.split()[0] in ("LV", "VG"):
+            passage.put_back()
+            return
+        name = f"{cells['VG']}/{cells['LV'].strip('[]')}"
+        if (kind := LV_KINDS.get(cells.get("Attr", "-")[:1])) and not cells.get("Type"):
+            yield Fact(name, "lv.type", kind, number, "lvs")
+        for column, (fact, convert) in LVS.items():
+            if cells.get(column, "").strip() and (value := convert(cells[column])) is not None:
+                yield Fact(name, fact, value, number, "lvs")
+
+
+TARGET = re.compile(
+    r"(?:(?P<name>\S+): )?\d+ \d+ (?P<target>linear|striped|crypt|thin|thin-pool|snapshot|cache|writecache)"
+    r"(?: (?P<rest>.*))?"
+)
+
+
+def volume_name(mapper: str) -> str:
+    """ "vg/lv" of device-mapper's "vg-lv", whose own hyphens are doubled; a name that is no volume's stays."""
+    parts = re.split(r"(?<!-)-(?!-)", mapper)
+    return "/".join(part.replace("--", "-") for part in parts) if len(parts) == 2 else mapper
+
+
+def read_dm(passage: Passage) -> Iterator[Fact]:
+    """One line of `dmsetup table` or `dmsetup status`."""
+    match = TARGET.fullmatch(passage.line.strip())
+    number, command = passage.number, passage.command
+    passage.at += 1
+    if match is None:
+        return
+    name = match["name"] or (command.words[-1] if command.program == "dmsetup" else "")
+    words = (match["rest"] or "").split()
+    if not name or (not words and command.words[1:2] != ("status",)):
+        return
+    if match["target"] == "crypt" and len(words) >= 5:
+        yield from _crypt_target(name, words, number)
+    elif match["target"] == "striped" and len(words) >= 4:
+        yield Fact(volume_name(name), "lv.type", "striped", number, "dmsetup")
+        yield Fact(volume_name(name), "lv.stripes", float(words[0]), number, "dmsetup")
+        yield Fact(volume_name(name), "lv.stripe_size", float(words[1]) * SECTOR, number, "dmsetup")
+    elif match["target"] == "cache" and len(words) > 10 and "/" in words[1]:
+        yield from _cache_status(volume_name(name), words, number)
+    elif match["target"] in ("thin", "thin-pool", "snapshot", "linear"):
+        yield Fact(volume_name(name), "lv.type", match["target"], number, "dmsetup")
+
+
+def _crypt_target(name: str, words: list[str], number: int) -> Iterator[Fact]:
+    options = words[6:]
+    flags = [word for word in options if not re.match(r"sector_size:|integrity:", word)]
+    sizes = [word.partition(":")[2] for word in options if word.startswith("sector_size:")]
+    yield Fact(name, "crypt.cipher", words[0], number, "dmsetup")
+    yield Fact(name, "crypt.flags", " ".join(flags), number, "dmsetup")
+    yield Fact(name, "crypt.sector", float(sizes[0]) if sizes else SECTOR, number, "dmsetup")
+
+
+def _cache_status(name: str, words: list[str], number: int) -> Iterator[Fact]:
+    """Kernel's Documentation/admin-guide/device-mapper/cache.rst: metadata, block size, use, hits and misses."""
+    block = float(words[2]) * SECTOR
+    used, total = (float(count) for count in words[3].split("/"))
+    yield Fact(name, "lv.type", "cache", number, "dmsetup")
+    yield Fact(name, "cache.size", total * block, number, "dmsetup")
+    if total:
+        yield Fact(name, "cache.used_share", used / total, number, "dmsetup")
+    names = ("read_hits", "read_misses", "write_hits", "write_misses", None, "promotions")
+    for fact, count in zip(names, words[4:10], strict=True):
+        if fact:
+            yield Fact(name, f"cache.{fact}", float(count), number, "dmsetup")
+    yield Fact(name, "cache.dirty", float(words[10]) * block, number, "dmsetup")
+    for mode in ("writeback", "writethrough", "passthrough"):
+        if mode in words[11:]:
+            yield Fact(name, "cache.mode", mode, number, "dmsetup")
+
+
+CIPHER_ROW = re.compile(
+    r"\s*(?P<cipher>[a-z0-9]+-[a-z0-9]+)\s+(?P<bits>\d+b)\s+(?P<encrypt>[\d.]+) MiB/s\s+(?P<decrypt>[\d.]+) MiB/s\s*"
+)
+MIB = 1024.0**2
+
+
+def read_cipher_row(passage: Passage) -> Iterator[Fact]:
+    """A row of `cryptsetup benchmark`."""
+    row, number = CIPHER_ROW.fullmatch(passage.line), passage.number
+    passage.at += 1
+    if row:
+        subject = f"{row['cipher']} {row['bits']}"
+        for way in ("encrypt", "decrypt"):
+            rate = float(row[way]) * MIB
+            yield Fact(subject, f"crypt.benchmark_{way}", rate, number, "cryptsetup benchmark")
+
+
+def read_crypt_status(passage: Passage) -> Iterator[Fact]:
+    """`cryptsetup status` and `luksDump`, whole or through grep. A status without a line of flags has none."""
+    command, subject = passage.command, ""
+    is_status = command.starts("cryptsetup", "status")
+    if is_status or command.starts("cryptsetup", "luksDump"):
+        operands = [word for word in command.operands() if word not in ("status", "luksDump")]
+        subject = device_name(operands[0]) if operands else ""
+    elif not passage.line.strip().startswith("/dev/mapper/"):
+        passage.at += 1
+        return
+    last, has_flags, first_cipher = 0, False, 0
+    for number, line in passage.rows(blank_ends=is_status):
+        if active := re.match(r"\s*(/dev/mapper/\S+) is active", line):
+            subject, is_status = device_name(active[1]), True
+        key, colon, text = (part.strip() for part in line.partition(":"))
+        if not colon or len(key) > 30:
+            continue
+        if key == "cipher" and printed_text(text):
+            yield Fact(subject, "crypt.cipher", text, number, "cryptsetup")
+            first_cipher = number
+        elif key in ("sector size", "sector") and (size := re.match(r"(\d+)", text)):
+            yield Fact(subject, "crypt.sector", float(size[1]), number, "cryptsetup")
+        elif key.lower() == "flags":
+            has_flags = True
+            flags = "" if text == "(no flags)" else text.replace("-", "_")
+            yield Fact(subject, "crypt.flags", flags, number, "cryptsetup")
+        elif key == "device" and is_status and text.startswith("/dev/"):
+            yield Fact(subject, "disk.parent", device_name(text), number, "cryptsetup")
+        last = number
+    if is_status and first_cipher and not has_flags and _shows_flags(command.text):
+        yield Fact(subject, "crypt.flags", "", last, "cryptsetup")
+
+
+def _shows_flags(command: str) -> bool:
+    return "flags" in command or not re.search(r"\|", command)
+
+
+def read_bcache(passage: Passage) -> Iterator[Fact]:
+    """One line of `bcache-super-show` or bcache-status that tells the mode."""
+    line, number = passage.line.strip(), passage.number
+    passage.at += 1
+    if mode := re.fullmatch(r"dev\.data\.cache_mode\s+\d \[(\w+)\]|Cache Mode\s+\(?(\w+)\)?", line):
+        yield Fact(passage.command.device, "cache.mode", mode[1] or mode[2], number, "bcache")
+
+
+def read_replicas(passage: Passage) -> Iterator[Fact]:
+    """One line that says who replicates a volume, or how often."""
+    line, number = passage.line.strip(), passage.number
+    passage.at += 1
+    if re.search(r"driver\.longhorn\.io|/dev/longhorn/|storageClassName: *\"?longhorn\b", line):
+        yield Fact("", "replicated.kind", "longhorn", number, "kubectl")
+    if copies := re.search(r"numberOfReplicas\"?:? *\"?(\d)\b", line):
+        yield Fact("", "replicated.kind", "longhorn", number, "kubectl")
+        yield Fact("", "replicated.copies", float(copies[1]), number, "kubectl")
+    if image := re.match(r"rbd image '([^']+)':", line):
+        yield Fact(image[1], "replicated.kind", "rbd", number, "rbd info")
+    if pool := re.match(r"pool \d+ '([^']+)' replicated size (\d+) ", line):
+        yield Fact(pool[1], "replicated.kind", "ceph", number, "ceph osd pool")
+        yield Fact(pool[1], "replicated.copies", float(pool[2]), number, "ceph osd pool")
+    if bricks := re.fullmatch(
+        r"Number of Bricks: \d+ x (\d+) = \d+|Number of Bricks: 1 x (\d+) = \d+", line
+    ):
+        yield Fact("", "replicated.kind", "gluster", number, "gluster volume info")
+        yield Fact(
+            "", "replicated.copies", float(bricks[1] or bricks[2]), number, "gluster volume info"
+        )
+
+
+def read_drbd(passage: Passage) -> Iterator[Fact]:
+    """`drbdadm status`: a resource, its own disk, then its peers."""
+    head = re.fullmatch(r"(\S+) role:(?:Primary|Secondary)", passage.line.strip())
+    number = passage.number
+    passage.at += 1
+    if head is None or passage.line[:1] != " ":
+        return
+    copies = 1
+    for _, line in passage.rows():
+        if not line.startswith(" "):
+            passage.put_back()
+            break
+        copies += bool(re.match(r"\s+\S+ role:", line))
+    yield Fact(head[1], "replicated.kind", "drbd", number, "drbdadm status")
+    yield Fact(head[1], "replicated.copies", float(copies), number, "drbdadm status")
+
+
+CHAPTER = Chapter(
+    headings={"LV": read_lvs, "VG": read_lvs, "cipher:": read_crypt_status, "Cache": read_bcache},
+    shapes=(
+        (r"(?:aes|serpent|twofish|camellia|aria)-\w+", read_cipher_row),
+        (r"/dev/mapper/\S+", read_crypt_status),
+        (r"dev\.data\.cache_mode", read_bcache),
+    ),
+    parts={
+        ": 0 ": read_dm,
+        "longhorn": read_replicas,
+        "numberofreplicas": read_replicas,
+        "rbd image": read_replicas,
+        "replicated size": read_replicas,
+        "number of bricks": read_replicas,
+        " role:": read_drbd,
+    },
+    commands={"cryptsetup": lambda passage: read_command_output(passage, read_crypt_status)},
+)
+
+
+def read_command_output(
+    passage: Passage, reader: Callable[[Passage], Iterator[Fact]]
+) -> Iterator[Fact]:
+    """Facts of the lines below a command."""
+    passage.at += 1
+    if passage.line.strip() and not passage.is_command(passage.line):
+        yield from reader(passage)
