@@ -1,11 +1,143 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All facts of a pasted text."""
+"""All facts of a pasted text: each line goes to the readers that know what it begins with."""
 
 from __future__ import annotations
 
-from agents.context.model import Facts
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+
+from agents.context import arrays, disks, filesystems, machine, volumes, zfs
+from agents.context.lines import (
+    MAX_LINE_CHARACTERS,
+    Chapter,
+    Command,
+    Passage,
+    Reader,
+    parse_command,
+)
+from agents.context.model import Fact, Facts, Value
+
+CHAPTERS: Sequence[Chapter] = (
+    disks.CHAPTER,
+    arrays.CHAPTER,
+    zfs.CHAPTER,
+    volumes.CHAPTER,
+    filesystems.CHAPTER,
+    machine.CHAPTER,
+)
+# characters that begin a word for which `Chapter.shapes` are tried; most lines of noise begin with another
+LEADING = re.compile(r"[\s│|`├└─-]*(\S{1,200})")
 
 
 def read_facts(text: str) -> Facts:
     """Facts in the text; line numbers are those of `text`, from 1. Never raises."""
-    return Facts()
+    lines = text.replace("\xa0", " ").split("\n")
+    return Facts(tuple(_without_repetitions(_facts_of_lines(lines, _readers_by_part(text)))))
+
+
+def _facts_of_lines(lines: Sequence[str], parts: _Parts | None) -> Iterator[Fact]:
+    index, command = _index(), Command()
+    # reader -> index of the line that it has gone to
+    gone: dict[Reader, int] = {}
+
+    def is_command(line: str) -> bool:
+        return parse_command(line, 0, index.programs) is not None
+
+    for at, line in enumerate(lines):
+        if not line or line.isspace() or len(line) > MAX_LINE_CHARACTERS:
+            continue
+        readers = index.readers(line)
+        typed = (
+            parse_command(line, at + 1, index.programs) if _may_be_command(line, index) else None
+        )
+        if typed is not None:
+            command = typed
+            readers = [reader for program, reader in index.commands if program == typed.program]
+        elif parts is not None and (found := parts.search(line)):
+            readers = [*readers, *found]
+        for reader in readers:
+            if at < gone.get(reader, 0):
+                continue
+            passage = Passage(lines, at, command, is_command)
+            yield from _safely(reader, passage)
+            gone[reader] = max(passage.at, at + 1)
+
+
+def _safely(reader: Reader, passage: Passage) -> Iterator[Fact]:
+    """Facts of the passage; those before a number that no figure can be are kept."""
+    try:
+        yield from reader(passage)
+    except (ValueError, IndexError, KeyError, OverflowError):
+        return
+
+
+def _without_repetitions(facts: Iterator[Fact]) -> Iterator[Fact]:
+    """The facts without those that say what the last one of their subject and name said."""
+    last: dict[tuple[str, str], Value] = {}
+    for fact in facts:
+        key = fact.subject, fact.name
+        if last.get(key) != fact.value or key not in last:
+            last[key] = fact.value
+            yield fact
+
+
+class _Parts:
+    """Readers of lines by a part of them, for the parts that occur in the text at all."""
+
+    def __init__(self, readers: Mapping[str, list[Reader]]) -> None:
+        self._readers = readers
+        self._pattern = re.compile("|".join(map(re.escape, readers)), re.IGNORECASE)
+
+    def search(self, line: str) -> list[Reader]:
+        """Readers of the first part that the line has."""
+        match = self._pattern.search(line)
+        return self._readers[match[0].lower()] if match else []
+
+
+def _readers_by_part(text: str) -> _Parts | None:
+    lowered = text.lower()
+    present: dict[str, list[Reader]] = {}
+    for chapter in CHAPTERS:
+        for part, reader in chapter.parts.items():
+            if part in lowered:
+                present.setdefault(part, []).append(reader)
+    return _Parts(present) if present else None
+
+
+class _Index:
+    """Readers of all chapters by a line's first word."""
+
+    def __init__(self) -> None:
+        self.headings: dict[str, list[Reader]] = {}
+        for chapter in CHAPTERS:
+            for word, reader in chapter.headings.items():
+                self.headings.setdefault(word, []).append(reader)
+        shapes = [shape for chapter in CHAPTERS for shape in chapter.shapes]
+        self.shape_readers = [reader for _, reader in shapes]
+        self.shape = re.compile("|".join(f"({pattern})" for pattern, _ in shapes))
+        self.commands = [pair for chapter in CHAPTERS for pair in chapter.commands.items()]
+        self.programs = frozenset(program for program, _ in self.commands)
+
+    def readers(self, line: str) -> list[Reader]:
+        """Readers that know the line's first word."""
+        word = line.split(None, 1)[0]
+        if word in self.headings:
+            return self.headings[word]
+        match = self.shape.fullmatch(word) if len(word) < MAX_WORD_CHARACTERS else None
+        return [self.shape_readers[match.lastindex - 1]] if match and match.lastindex else []
+
+
+# characters of a first word that may be a device, an array or a setting
+MAX_WORD_CHARACTERS = 200
+
+
+@cache
+def _index() -> _Index:
+    return _Index()
+
+
+def _may_be_command(line: str, index: _Index) -> bool:
+    if "$ " in line or "# " in line or "% " in line:
+        return True
+    return line.split(None, 1)[0].rpartition("/")[2] in index.programs | {"sudo"}

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine: memory, processors, kernel, and what people write about it on a line of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agents.context.lines import Chapter, Passage, binary_size, printed_text
+from agents.context.model import Fact
+
+# free's option -> bytes of its unit
+FREE_UNITS = {"-b": 1.0, "-k": 1024.0, "-m": 1024.0**2, "-g": 1024.0**3}
+# Without a unit, free counts KiB, and -m MiB: no machine with fio has less than 500 MB or more than 500 GB by -m.
+MIN_KIB, MIN_MIB = 500_000, 2_000
+
+
+def read_free(passage: Passage) -> Iterator[Fact]:
+    """Memory of the row "Mem:" of free."""
+    words, number = passage.line.split(), passage.number
+    passage.at += 1
+    # fewer words are another program's ("Mem: 16G" of top has commas)
+    if len(words) < 4:
+        return
+    total = binary_size(words[1])
+    if total is None or not total:
+        return
+    if words[1].isdigit():
+        units = [FREE_UNITS[word] for word in passage.command.words if word in FREE_UNITS]
+        if passage.command.program == "free" and units:
+            total *= units[0]
+        elif total >= MIN_KIB:
+            total *= 1024
+        elif total >= MIN_MIB:
+            total *= 1024**2
+        else:
+            return
+    yield Fact("", "host.memory", total, number, "free")
+
+
+def read_meminfo(passage: Passage) -> Iterator[Fact]:
+    """MemTotal of /proc/meminfo."""
+    line, number = passage.line, passage.number
+    passage.at += 1
+    if match := re.match(r"\s*MemTotal:\s+(\d+) kB", line):
+        yield Fact("", "host.memory", float(match[1]) * 1024, number, "/proc/meminfo")
+
+
+def read_linux(passage: Passage) -> Iterator[Fact]:
+    """First line of iostat, and `uname -a`."""
+    line, number = passage.line.strip(), passage.number
+    passage.at += 1
+    release = re.match(r"Linux (?:\S+ )?(\d+\.\d+[\w.+~-]*)(?: #| \()", line)
+    if release is None:
+        return
+    yield Fact("", "host.os", "Linux", number, "uname")
+    yield Fact("", "host.kernel", release[1], number, "uname")
+    if cores := re.search(r"\((\d+) CPU\)$", line):
+        yield Fact("", "host.cores", float(cores[1]), number, "iostat")
+
+
+def read_lscpu(passage: Passage) -> Iterator[Fact]:
+    """One line of lscpu."""
+    key, _, text = passage.line.strip().partition(":")
+    number = passage.number
+    passage.at += 1
+    if key == "CPU(s)" and text.strip().isdigit():
+        yield Fact("", "host.cores", float(text), number, "lscpu")
+    elif key == "Hypervisor vendor":
+        yield Fact("", "host.virtualization", text.strip().lower(), number, "lscpu")
+    elif key == "Model name" and (model := printed_text(text)):
+        yield Fact("", "host.cpu", model, number, "lscpu")
+
+
+def read_os(passage: Passage) -> Iterator[Fact]:
+    """Name of an operating system other than Linux."""
+    line, number = passage.line.strip(), passage.number
+    passage.at += 1
+    if re.fullmatch(r"(?:ProductName:\s*)?(?:macOS|Mac OS X)|Darwin \S+ \d.*|Darwin", line):
+        yield Fact("", "host.os", "Darwin", number, "uname")
+    elif re.fullmatch(r"FreeBSD|FreeBSD \S+ \d.*", line):
+        yield Fact("", "host.os", "FreeBSD", number, "uname")
+
+
+def read_single_value(passage: Passage) -> Iterator[Fact]:
+    """`nproc`, `uname -r`, `systemd-detect-virt`: one line of output."""
+    command = passage.command
+    passage.at += 1
+    text, number = passage.line.strip(), passage.number
+    if command.program == "nproc" and text.isdigit():
+        yield Fact("", "host.cores", float(text), number, "nproc")
+    elif command.words == ("uname", "-r") and re.fullmatch(r"\d+\.\d+\S*", text):
+        yield Fact("", "host.kernel", text, number, "uname")
+    elif command.program == "systemd-detect-virt" and re.fullmatch(r"[a-z-]+", text):
+        yield Fact("", "host.virtualization", text, number, "systemd-detect-virt")
+
+
+# "in the guest", "server", "client, NFS": remarks in brackets on lines of their own
+PLACES = ("guest", "host", "client", "server", "vm")
+PROTOCOLS = ("nfs", "iscsi", "smb")
+
+
+def read_remark(passage: Passage) -> Iterator[Fact]:
+    """A remark in brackets that says where the lines below were run."""
+    match = re.fullmatch(r"\s*\(([^()]{2,60})\)\s*", passage.line)
+    number = passage.number
+    passage.at += 1
+    words = re.findall(r"\w+", match[1].lower()) if match else []
+    for word in words:
+        if word in PLACES:
+            yield Fact("", "host.role", "guest" if word == "vm" else word, number, "remark")
+        if word in PROTOCOLS:
+            yield Fact("", "network.protocol", word, number, "remark")
+    if "virtio" in words:
+        yield Fact("", "vm.bus", "virtio", number, "remark")
+
+
+# A line of prose that wishes, asks or compares says nothing of the machine.
+NO_STATEMENT = re.compile(
+    r"(?i)\?|\b(?:if|would|should|could|need|needs|require[sd]?|recommend\w*|upgrade|minimum|at least|per|each|without"
+    r"|instead|than|vs|buy|add|ram ?disk|another|other|not|no)\b"
+)
+MAX_PROSE_CHARACTERS = 100
+
+
+def read_prose(passage: Passage) -> Iterator[Fact]:
+    """ "7200 rpm", "62 GB RAM", "1 GbE" on a short line that states it."""
+    line, number = passage.line.strip(), passage.number
+    passage.at += 1
+    if len(line) > MAX_PROSE_CHARACTERS or NO_STATEMENT.search(line):
+        return
+    if rpm := re.search(r"\b(\d{1,2}[,.]?\d00) ?rpm\b", line, re.IGNORECASE):
+        value = float(re.sub(r"[,.]", "", rpm[1]))
+        yield Fact("", "disk.rpm", value, number, "prose")
+    if memory := re.search(
+        r"\b(\d{1,4}) ?Gi?B(?: of)?(?: DDR\d| ECC)* (?:RAM|memory)\b", line, re.IGNORECASE
+    ):
+        yield Fact("", "host.memory", float(memory[1]) * 1024**3, number, "prose")
+    if network := re.search(
+        r"\b(\d{1,3}(?:\.5)?) ?(?:GbE|Gbps ethernet|Gbit ethernet|GBit LAN)\b", line, re.IGNORECASE
+    ):
+        yield Fact("", "host.network", float(network[1]) * 1e9 / 8, number, "prose")
+
+
+CHAPTER = Chapter(
+    headings={
+        "Mem:": read_free,
+        "MemTotal:": read_meminfo,
+        "Linux": read_linux,
+        "CPU(s):": read_lscpu,
+        "Hypervisor": read_lscpu,
+        "Model": read_lscpu,
+        "ProductName:": read_os,
+        "macOS": read_os,
+        "Mac": read_os,
+        "Darwin": read_os,
+        "FreeBSD": read_os,
+    },
+    shapes=((r"\([\w,]+\)?", read_remark),),
+    parts={" rpm": read_prose, "rpm ": read_prose, " ram": read_prose, "gbe": read_prose},
+    commands={
+        "nproc": read_single_value,
+        "uname": read_single_value,
+        "systemd-detect-virt": read_single_value,
+    },
+)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Facts of a pasted text: each with the line that tells it, and none where the line may mean something else."""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.context.model import FACTS, TEXTS, Facts, value_type
+from agents.context.reading import read_facts
+
+CASES = sorted((Path(__file__).parents[1] / "cases" / "diagnosis").glob("*/input.txt"))
+TEXT_OF_CASES = [case.read_text() for case in CASES]
+
+
+def facts_as_lines(text: str) -> dict[str, object]:
+    """ "SUBJECT NAME" -> value of the first fact with them."""
+    facts = read_facts(text)
+    check_vocabulary(facts)
+    return {f"{f.subject} {f.name}".strip(): f.value for f in reversed(facts.all)}
+
+
+def check_vocabulary(facts: Facts) -> None:
+    for fact in facts:
+        assert fact.name in FACTS, fact
+        assert type(fact.value) is value_type(fact.name), fact
+
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "cases" / "context").glob("*.txt"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_output_becomes_facts(example: Path) -> None:
+    expected = tomllib.loads(example.with_suffix(".toml").read_text())
+    facts = facts_as_lines(example.read_text())
+    assert {key: facts.get(key) for key in expected} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        # a wish, a question, a comparison
+        "Would 64 GB RAM help?",
+        "you need at least 7200 rpm disks",
+        # neither its unit nor its command is known
+        "Mem:              62           5          41           0          15          56",
+        # a table of another program
+        "NAME READY STATUS RESTARTS AGE\nsda 1/1 Running 0 3d",
+        "NAME SIZE USED PRIO\nsda 3.6T 1 2",
+        # a value that its column cannot hold
+        "NAME SIZE ROTA\nsda 3.6T perhaps",
+        # fewer lines than files
+        "$ cat /sys/block/sda/queue/rotational /sys/block/sda/queue/fua\n1",
+        # cylinders, not sectors
+        "/dev/sda1   *           1          13      104391   83  Linux",
+        "md0 : nice array",
+        "Disk stats (read/write):\n  sda: ios=3/0, merge=0/0, ticks=0/0, in_queue=0, util=1.10%",
+        "pool: a swimming pool\nstate: wet",
+    ],
+)
+def test_unsure_line_gives_no_fact(line: str) -> None:
+    assert not read_facts(line).all
+
+
+def test_every_text_fact_is_in_the_vocabulary() -> None:
+    assert FACTS.keys() >= TEXTS
+
+
+def test_facts_name_their_line() -> None:
+    facts = read_facts("\n\nNAME SIZE MODEL\nsdb 3.6T WDC WD40EFRX")
+    fact = facts.find("sdb", "disk.model")
+    assert (fact.line, fact.source) == (4, "lsblk")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.parent.name)
+def test_facts_of_a_case_are_in_the_vocabulary(case: Path) -> None:
+    text = case.read_text()
+    facts = read_facts(text)
+    check_vocabulary(facts)
+    assert all(0 < fact.line <= text.count("\n") + 1 for fact in facts)
+
+
+@st.composite
+def damaged_texts(draw: st.DrawFn) -> str:
+    """Lines of examples and cases, cut, repeated, glued and shuffled."""
+    text = draw(st.sampled_from([*TEXT_OF_CASES, *(example.read_text() for example in EXAMPLES)]))
+    lines = text.split("\n")
+    for _ in range(draw(st.integers(1, 6))):
+        at = draw(st.integers(0, len(lines) - 1))
+        line = lines[at]
+        cut = draw(st.integers(0, len(line)))
+        other = draw(st.sampled_from(lines))
+        new = draw(
+            st.sampled_from([line[:cut], line[cut:], line[:cut] + other, other, "", line * 2])
+        )
+        lines[at] = new
+    return "\n".join(lines)
+
+
+@given(damaged_texts())
+def test_damaged_text_gives_facts_of_the_vocabulary(text: str) -> None:
+    check_vocabulary(read_facts(text))
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read(text: str) -> None:
+    check_vocabulary(read_facts(text))
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sda  0.00 352.00 180224.00 0.00 0.00 88.00 512.00 0.00 0.00 0.00 30.98 98.90",
+        "NAME SIZE ROTA TRAN MODEL",
+        "Disk /dev/sda: 447.13 GiB, 480103981056 bytes, 937703088 sectors",
+        "# cat /sys/block/sda/queue/rotational",
+    ],
+)
+def test_reading_is_linear(line: str) -> None:
+    noise = f"{line}\n" * (2_000_000 // len(line))
+    began = time.process_time()
+    read_facts(noise)
+    assert time.process_time() - began < 4, "2 MB"
