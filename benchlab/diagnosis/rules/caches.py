@@ -1,0 +1,497 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cache layers, snapshots, and write caches of controllers and disks that hold writes up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agents.context.model import Fact
+from benchlab.analysis.formats import join_names, share, times_text
+from benchlab.diagnosis import media, wording
+from benchlab.diagnosis.evidence import Evidence, Result
+from benchlab.diagnosis.loads import (
+    Load,
+    all_loads,
+    any_rotational,
+    at,
+    before_and_after,
+    changed,
+    disk_loads,
+    headline_text,
+    is_rotational,
+    tests,
+    writes_only,
+)
+from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
+
+# DIAGNOSIS.md R42: a cache that serves fewer is of no use; a set that is this many times the cache cannot be served
+FEW_HITS = 0.20
+SMALL_CACHE = 0.3
+# Reads of a cache device for each of its writes while the tool only writes: R43.
+LEAST_CACHE_READS = 0.1
+# op/s below which a cache device does too little
+LEAST_RATE = 20.0
+# R45: a first write copies; the second pass is this many times faster
+LEAST_SECOND_PASS = 2.0
+# s of a write on a disk behind a controller that writes through: R24, with a margin
+SLOW_WRITE = (0.002, 0.1)
+# A small write in order to a disk without a write cache takes a turn: R25, half a turn to 1.5 turns
+TURN = (0.5, 1.5)
+SMALL_WRITE = 64 * 1024
+
+CACHE_CHANGE = re.compile(
+    r"hdparm -W ?[01]|write_cache|sdparm .*WCE|storcli|megacli|hpssacli|ssacli", re.IGNORECASE
+)
+NO_BATTERY = ("learning", "failed", "absent", "charging", "degraded", "missing")
+
+
+@rule("R24", "A RAID controller that writes through", Stage.LAYOUT)
+def write_through_controller(evidence: Evidence) -> Iterator[Diagnosis]:
+    """Writes behind a controller whose cache is not used for them, mostly for its battery."""
+    modes = [
+        f
+        for f in evidence.facts.with_name("controller.cache_mode")
+        if "through" in str(f.value).lower()
+    ]
+    batteries = [
+        f
+        for f in evidence.facts.with_name("controller.battery")
+        if str(f.value).lower() in NO_BATTERY
+    ]
+    forced = [
+        f
+        for f in evidence.facts.with_name("controller.cache_mode")
+        if "through" not in str(f.value).lower()
+    ]
+    if not batteries and not modes:
+        return
+    if not batteries and any_rotational(evidence) is False:
+        return
+    if batteries and forced and not modes and "always" in str(forced[0].value).lower():
+        return
+    slow = _slow_write(evidence)
+    if slow is None:
+        return
+    index, text, line = slow
+    reason = f", because its battery is {batteries[0].value}" if batteries else ""
+    change = next(changed(evidence, CACHE_CHANGE, 1.5), None)
+    proofs = [Proof(text, at(line))]
+    proofs += [Proof(f"battery: {f.value}", at(f.line)) for f in batteries[:1]]
+    proofs += [Proof(f"cache mode: {f.value}", at(f.line)) for f in modes[:1]]
+    if change is not None:
+        proofs.append(
+            Proof(
+                f"{headline_text(change[1])}, and {headline_text(change[3])} after the change: "
+                f"{times_text(max(change[4], 1 / change[4]))}",
+                at(change[1].headline(), change[3].headline()),
+            )
+        )
+    yield Diagnosis(
+        Verdict.LIMIT,
+        f"The RAID controller writes through its cache{reason}: each write waits for the disks ({text}).",
+        "With a good battery (BBU or flash-backed cache) the controller answers from its cache (write-back) "
+        "within 0.1 ms, and "
+        "orders the writes. A learning cycle switches that off for hours.",
+        tuple(proofs),
+        (
+            "A cache in write-through by design, such as for SSDs.",
+            "A cache that is full: then writes are slow in write-back, too.",
+        ),
+        (
+            NextStep(
+                "Read the state of the battery and of the cache policy.",
+                "storcli /c0/bbu show all; storcli /c0/vall show all | grep -i cache",
+                "Optimal and WB: the battery is not the cause. Learning: it ends by itself; failed or absent: "
+                "replace it.",
+            ),
+            NextStep(
+                "Only for a trial, force write-back (AWB): a power cut then loses acknowledged writes.",
+                "storcli /c0/v0 set wrcache=awb",
+                "The rate rises many times if the cache policy is the cause.",
+            ),
+        ),
+        confidence=0.9 if batteries else 0.65,
+        results=(index,),
+        silences=("R23", "R25", "R18", "R20"),
+    )
+
+
+def _slow_write(evidence: Evidence) -> tuple[int, str, int] | None:
+    """Result, text and line of writes of milliseconds."""
+    for index, test in tests(evidence):
+        seconds = test.number("write.lat.mean") or (test.latency if writes_only(test) else None)
+        if not seconds and test.durable and test.operations:
+            seconds = 1 / test.operations
+        if test.writes and seconds and seconds >= SLOW_WRITE[0]:
+            return (
+                index,
+                f"{headline_text(test)} at {wording.seconds(seconds)} a write",
+                test.headline(),
+            )
+        pg = next(
+            (
+                m
+                for m in test.metrics
+                if test.kind == "pg_test_fsync" and m.value and "fdatasync" in m.name
+            ),
+            None,
+        )
+        if pg is not None and pg.value and pg.value < 1 / SLOW_WRITE[0]:
+            return index, f"{pg.value:,.0f} durable writes/s", pg.line
+    for loads in all_loads(evidence):
+        for load in loads.values():
+            if load.writes >= 5 and load.write_await and load.write_await >= SLOW_WRITE[0]:
+                text = f"{load.writes:,.0f} writes/s at {wording.seconds(load.write_await)} each on {load.device}"
+                return load.result, text, load.line
+    return None
+
+
+@rule("R25", "A disk whose write cache is off", Stage.DEVICE)
+def write_cache_off(evidence: Evidence) -> Iterator[Diagnosis]:
+    """Small writes to a disk that spins, each of which takes a turn since the disk's own cache is off."""
+    facts = [
+        f
+        for f in evidence.facts
+        if f.name == "disk.write_cache" and str(f.value) == "write through"
+    ]
+    spinning = [f for f in facts if is_rotational(evidence, f.subject) is not False]
+    if not spinning:
+        return
+    fact = spinning[0]
+    change = next(changed(evidence, CACHE_CHANGE, 1.5), None)
+    if change is not None and change[1].writes:
+        yield _cache_off(evidence, fact, change[0], change[1], change[3], change[4])
+        return
+    if is_rotational(evidence, fact.subject) is not True:
+        return
+    model = evidence.facts.text(fact.subject, "disk.model")
+    disk = media.spinning_disk(model, evidence.facts.number(fact.subject, "disk.rpm"))
+    for index, test in tests(evidence):
+        small = (test.block or SMALL_WRITE) < SMALL_WRITE
+        seconds = (test.outstanding or 1) / test.operations if test.operations else 0.0
+        turns = seconds / disk.revolution
+        if (
+            writes_only(test)
+            and small
+            and test.random is False
+            and not test.durable
+            and TURN[0] <= turns <= TURN[1]
+        ):
+            yield _cache_off(evidence, fact, index, test, None, None)
+            return
+
+
+def _cache_off(
+    evidence: Evidence,
+    fact: Fact,
+    index: int,
+    test: Result,
+    after: Result | None,
+    ratio: float | None,
+) -> Diagnosis:
+    rpm = evidence.facts.number(fact.subject, "disk.rpm") or 7200
+    proofs = [Proof(f"{fact.subject}: write cache off ({fact.value})", at(fact.line))]
+    if after is not None and ratio:
+        proofs.append(
+            Proof(
+                f"{headline_text(test)}, and {headline_text(after)} after the change: "
+                f"{times_text(max(ratio, 1 / ratio))}",
+                at(test.headline(), after.headline()),
+            )
+        )
+        claim = (
+            f"The write cache of {fact.subject} decides: {headline_text(test)} before its change and "
+            f"{headline_text(after)} after "
+            "it."
+        )
+    else:
+        seconds = 1 / (test.operations or 1)
+        proofs.append(
+            Proof(
+                f"{headline_text(test)}: {wording.seconds(seconds)} each, and a turn at {rpm:,.0f} rpm takes "
+                f"{wording.seconds(60 / rpm)}",
+                at(test.headline()),
+            )
+        )
+        claim = (
+            f"The write cache of {fact.subject} is off: each small write in order waits for a turn of the disk "
+            f"({headline_text(test)}, {wording.seconds(seconds)} each)."
+        )
+    return Diagnosis(
+        Verdict.LIMIT,
+        claim,
+        "Without its cache a disk acknowledges a write only when it is on the medium, and the next block has "
+        "just passed the head.",
+        tuple(proofs),
+        (
+            "SAS disks behind a controller with a protected cache have their own cache off by design.",
+        ),
+        (
+            NextStep(
+                "Switch the disk's cache on. That is safe under file systems and databases that flush it "
+                "(barriers, fsync).",
+                f"hdparm -W1 /dev/{fact.subject}",
+                "Many times the rate for writes that are not durable; durable writes still wait for the medium.",
+            ),
+        ),
+        confidence=0.85,
+        results=(index, *([evidence.index(after)] if after is not None else [])),
+        silences=("R18",),
+    )
+
+
+@rule("R42", "A cache layer with few hits", Stage.LAYOUT)
+def few_hits(evidence: Evidence) -> Iterator[Diagnosis]:
+    """A cache that serves little of the load, by its own counters."""
+    test = next(((index, result) for index, result in tests(evidence)), None)
+    if test is None:
+        return
+    index, result = test
+    for device, hits, lines, way in _hit_shares(evidence):
+        if (
+            hits >= FEW_HITS
+            or (way == "read" and not result.reads)
+            or (way == "write" and not result.writes)
+        ):
+            continue
+        size = evidence.facts.find(device, "cache.size")
+        cutoff = evidence.facts.find(device, "cache.sequential_cutoff")
+        area = result.option("size") if isinstance(result.option("size"), int | float) else None
+        promotions = evidence.facts.number(device, "cache.promotions")
+        proofs = [Proof(f"{device or 'the cache'} served {share(hits)} of the {way}s", at(*lines))]
+        proofs.append(Proof(headline_text(result), at(result.headline())))
+        reason = "the data that is read again is larger than the cache, or nothing is read twice"
+        if size and area and not isinstance(size.value, str):
+            fits = float(size.value) / float(area)
+            proofs.append(
+                Proof(
+                    f"cache {wording.size(float(size.value))} for {wording.size(float(area))} of data: {share(fits)}",
+                    at(size.line),
+                )
+            )
+            reason = "uniform random I/O hits a cache only as often as its share of the data"
+        elif (
+            cutoff
+            and result.random is False
+            and not isinstance(cutoff.value, str)
+            and float(cutoff.value) > 0
+        ):
+            proofs.append(
+                Proof(f"sequential_cutoff {wording.size(float(cutoff.value))}", at(cutoff.line))
+            )
+            reason = "I/O in order bypasses the cache (sequential_cutoff)"
+        elif promotions == 0:
+            reason = "nothing is promoted into it"
+        yield Diagnosis(
+            Verdict.LIMIT,
+            f"The cache does not help: it served {share(hits)} of the {way}s, so {headline_text(result)} is the "
+            "rate of the disks "
+            f"behind it. The likely reason: {reason}.",
+            "A cache is as fast as its hits. Misses cost the slow device's time, and the copy into the cache.",
+            tuple(proofs),
+            ("A cache that is not warm yet: promotions still grow, and hits with them.",),
+            (
+                NextStep(
+                    "Run the load for longer, or with a hot set as real loads have.",
+                    wording.edit_command(
+                        result, random_distribution="zipf:1.1", runtime=600, time_based=1
+                    ),
+                    "The hits rise: it was cold. They stay: the set is too large for the cache.",
+                ),
+            ),
+            confidence=0.85,
+            results=(index,),
+        )
+        return
+
+
+def _hit_shares(evidence: Evidence) -> Iterator[tuple[str, float, tuple[int, ...], str]]:
+    """Devices of caches with their share of hits, its lines, and "read" or "write"."""
+    for fact in evidence.facts.with_name("cache.hit_share"):
+        if not isinstance(fact.value, str):
+            yield fact.subject, float(fact.value), (fact.line,), "read"
+    for way in ("read", "write"):
+        for fact in evidence.facts.with_name(f"cache.{way}_hits"):
+            misses = evidence.facts.find(fact.subject, f"cache.{way}_misses")
+            if misses is None or isinstance(fact.value, str) or isinstance(misses.value, str):
+                continue
+            both = float(fact.value) + float(misses.value)
+            if both >= 1000:
+                yield fact.subject, float(fact.value) / both, (fact.line, misses.line), way
+
+
+@rule("R43", "A cache that is read, or waited for, under writes", Stage.LAYOUT)
+def cache_under_writes(evidence: Evidence) -> Iterator[Diagnosis]:
+    """A cache layer that costs writes more than it gives."""
+    if not _has_cache(evidence):
+        return
+    test = next(((index, result) for index, result in tests(evidence) if writes_only(result)), None)
+    for loads in all_loads(evidence):
+        disks = disk_loads(loads)
+        slow = [load for load in disks if is_rotational(evidence, load.device)]
+        quick = [load for load in disks if is_rotational(evidence, load.device) is False]
+        quick = [load for load in quick if load.writes >= LEAST_RATE]
+        reading = [
+            load
+            for load in quick
+            if load.reads >= LEAST_CACHE_READS * load.writes and load.reads >= LEAST_RATE
+        ]
+        origin_reads = sum(load.reads for load in slow)
+        if reading and (test is not None or origin_reads < 1):
+            yield _cache_read(evidence, reading[0], slow, test)
+            return
+    through = [
+        f
+        for f in evidence.facts.with_name("cache.mode")
+        if str(f.value) in ("writethrough", "writearound")
+    ]
+    if (
+        through
+        and test is not None
+        and (test[1].operations or 0) < 1000
+        and any_rotational(evidence)
+    ):
+        index, result = test
+        yield Diagnosis(
+            Verdict.LIMIT,
+            f"The cache is in {through[0].value} mode: each write waits for the slow device "
+            f"({headline_text(result)}).",
+            "Only write-back acknowledges a write from the cache; writethrough helps reads alone.",
+            (
+                Proof(f"cache mode {through[0].value}", at(through[0].line)),
+                Proof(headline_text(result), at(result.headline())),
+            ),
+            ("A write-back cache that is full of dirty blocks is as slow.",),
+            (
+                NextStep(
+                    "Try write-back, if the cache device is mirrored or the data can be lost with it.",
+                    f"lvchange --cachemode writeback {through[0].subject}"
+                    if "/" in through[0].subject
+                    else f"echo writeback > /sys/block/{through[0].subject or 'bcache0'}/bcache/cache_mode",
+                    "The rate of the cache device, until it is full.",
+                ),
+            ),
+            confidence=0.75,
+            results=(index,),
+        )
+
+
+def _cache_read(
+    evidence: Evidence, cache: Load, slow: list[Load], test: tuple[int, Result] | None
+) -> Diagnosis:
+    origin = (
+        f"; {join_names(tuple(load.device for load in slow))} {sum(load.writes for load in slow):,.0f} writes/s"
+        if slow
+        else ""
+    )
+    index = test[0] if test else cache.result
+    return Diagnosis(
+        Verdict.LIMIT,
+        f"The cache device {cache.device} is read while the tool only writes ({cache.reads:,.0f} reads/s beside "
+        f"{cache.writes:,.0f} writes/s): the cache writes back meanwhile, or flushes through to the slow disks.",
+        "A write-back cache reads what it has to move to the origin, and each flush of the tool goes down to "
+        "the origin's disks.",
+        (
+            Proof(
+                f"{cache.device}: {cache.reads:,.0f} reads/s, {cache.writes:,.0f} writes/s{origin}",
+                at(cache.line, *(load.line for load in slow)),
+            ),
+            *(
+                [Proof(f"the tool only writes: {headline_text(test[1])}", at(test[1].headline()))]
+                if test
+                else []
+            ),
+            *[
+                Proof(f"cache mode {f.value}", at(f.line))
+                for f in evidence.facts.with_name("cache.mode")[:1]
+            ],
+        ),
+        ("Another program that reads cached data.",),
+        (
+            NextStep(
+                "Raise the threshold of writing back, or give the cache time to empty, and compare.",
+                "dmsetup message VG-LV 0 migration_threshold 8192; lvs "
+                "-o+cache_dirty_blocks,cache_read_hits,cache_write_hits",
+                "The reads stop when no dirty block is moved; if the rate stays, flushes are the limit.",
+            ),
+        ),
+        confidence=0.8,
+        results=(index,),
+        silences=("R40",),
+    )
+
+
+def _has_cache(evidence: Evidence) -> bool:
+    if any(fact.name.startswith("cache.") for fact in evidence.facts):
+        return True
+    if any("cache" in str(fact.value) for fact in evidence.facts.with_name("lv.type")):
+        return True
+    return any(
+        device.startswith("bcache") for result in evidence.results for device in result.devices
+    )
+
+
+@rule("R45", "A snapshot or a thin volume that copies first", Stage.LAYOUT)
+def copy_on_write(evidence: Evidence) -> Iterator[Diagnosis]:
+    """Writes to the origin of a snapshot, or first writes to a thin volume."""
+    kinds = evidence.facts.with_name("lv.type")
+    snapshots = [f for f in kinds if str(f.value) == "snapshot"]
+    thin = [f for f in kinds if str(f.value) in ("thin", "thin-pool", "thin-snapshot")]
+    for first, before, second, after, ratio in (
+        before_and_after(evidence) if thin or snapshots else ()
+    ):
+        faster = ratio >= LEAST_SECOND_PASS
+        slower = 1 / ratio >= LEAST_SECOND_PASS
+        if not before.writes or not (faster or (slower and snapshots)):
+            continue
+        fact = (snapshots or thin)[0]
+        yield _copying(
+            fact,
+            (first, second),
+            headline_text(before),
+            headline_text(after),
+            max(ratio, 1 / ratio),
+            at(before.headline(), after.headline()),
+        )
+        return
+    test = next(((i, r) for i, r in tests(evidence) if writes_only(r)), None)
+    if snapshots and test is not None:
+        yield _copying(
+            snapshots[0], (test[0],), headline_text(test[1]), "", None, at(test[1].headline())
+        )
+
+
+def _copying(
+    fact: Fact,
+    results: tuple[int, ...],
+    before: str,
+    after: str,
+    ratio: float | None,
+    lines: tuple[int, ...],
+) -> Diagnosis:
+    snapshot = str(fact.value) == "snapshot"
+    what = "snapshot" if snapshot else "thin volume"
+    told = f"{before}, then {after}: {times_text(ratio)}" if ratio else before
+    acts = (
+        "the first write to each chunk reads the old data, writes it to the snapshot's store and updates its table"
+        if snapshot
+        else "the first write to each chunk allocates it, and on a snapshot copies it"
+    )
+    return Diagnosis(
+        Verdict.LIMIT,
+        f"The {what} {fact.subject} costs copies ({told}): {acts}.",
+        "Copy-on-write makes first writes 2 to 10 times as slow. A second pass over the same blocks is fast.",
+        (Proof(told, lines), Proof(f"{fact.subject}: {what}", at(fact.line))),
+        ("A cache that warmed up between the passes.",),
+        (
+            NextStep(
+                "Run the same test twice over the same blocks, and once without the snapshot.",
+                "lvs -a -o name,origin,data_percent,snap_percent",
+                "The second pass shows the rate without copies.",
+            ),
+        ),
+        confidence=0.8 if ratio else 0.55,
+        results=results,
+        silences=("R18", "R11", "R13"),
+    )
