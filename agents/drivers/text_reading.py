@@ -52,9 +52,17 @@ def _without_overlaps(readings: Iterable[ParsedResult]) -> list[ParsedResult]:
         readings,
         key=lambda reading: (bool(reading.trouble), reading.first - reading.last, reading.first),
     ):
-        if all(reading.last < other.first or other.last < reading.first for other in separate):
+        if all(_are_separate(reading, other) for other in separate):
             separate.append(reading)
     return separate
+
+
+def _are_separate(reading: ParsedResult, other: ParsedResult) -> bool:
+    """True without a line in common, but for the one in which a document ends and the next begins: `}{`."""
+    first, second = sorted((reading, other), key=lambda result: (result.first, result.last))
+    if first.kind == second.kind and first.first < first.last < second.last:
+        return first.last <= second.first
+    return first.last < second.first
 
 
 def _unread(text: str, readings: list[ParsedResult]) -> Iterable[UnreadLines]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import bisect
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -74,8 +74,11 @@ BINARY = {unit: 1024.0**power for power, unit in enumerate(("", "K", "M", "G", "
 DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
 
-def parse_jobs(text: str) -> tuple[list[FioJob], str]:
-    """Jobs, and fio's own warnings. A page with several results is refused: which one is meant?"""
+def parse_jobs(text: str, end: int | None = None) -> tuple[list[FioJob], str]:
+    """Jobs, and fio's own warnings. A page with several results is refused: which one is meant?
+
+    `end`: where the last job ends in a text that has no closing summary.
+    """
     heads = list(HEAD.finditer(text))
     if not heads:
         raise ParseError("no result of fio: no '(groupid=…, jobs=…): err=' line")
@@ -84,7 +87,8 @@ def parse_jobs(text: str) -> tuple[list[FioJob], str]:
     # what --client adds up is left out: we add up by ourselves
     heads = heads[:1] + [head for head in heads[1:] if job_name(text, head) != ALL_CLIENTS]
     started = {start.name: start for start in parse_starting_lines(text)}
-    ends = [head.start() for head in heads[1:]] + [_result_end(text, heads[-1].end())]
+    last_end = _result_end(text, heads[-1].end()) if end is None else end
+    ends = [head.start() for head in heads[1:]] + [last_end]
     read, versions = _Text(text), set(VERSION.findall(text))
     version = versions.pop() if len(versions) == 1 else ""
     jobs = [
@@ -144,29 +148,11 @@ def _parse_job(
     version: str,
 ) -> FioJob:
     rates = list(body.all(RATES))
-    names = {match["name"] or match["new_name"] for match in rates}
     error = int(head[3][:9])
     if not rates and not error:
         raise ParseError("a job without any I/O figures", body.line_number(head), head[0])
-    ios = _issued(body, mixed=names == {"mixed"})
-    _all_latencies(body)
-    starts = [match.start() for match in rates] + [body.end]
-    sections = [body.slice_text(a, b) for a, b in pairwise(starts)]
     own = started.get(job_name(body.text, head))
-    sizes = own.fixed() if own else {}
-    traffic = dict(
-        _traffic(match, part, ios, sizes) for match, part in zip(rates, sections, strict=True)
-    )
-    if len(traffic) != len(rates):
-        raise ParseError("a direction appears twice in one job", 0, head[0])
-    lost = [name for name, (count, _) in ios.items() if count and name not in traffic]
-    if lost and rates:
-        message = f"{lost[0]} I/Os were issued, but their figures are missing"
-        raise ParseError(message, body.line_number(head), head[0])
-    traffic = {name: part for name, part in traffic.items() if part.bytes or part.ios}
-    if set(traffic) > {"mixed"}:
-        # unified_rw_reporting=both: the sum of the others
-        del traffic["mixed"]
+    traffic = _directions(body, rates, own.fixed() if own else {})
     cpu, levels, failed = body.search(CPU), body.search(LEVELS), body.search(FAILED)
     depth = own.iodepth if own else _same_depth(started.values())
     steady, goal = body.search(fio_aims.STEADY_TEXT), body.search(fio_aims.GOAL_TEXT)
@@ -197,6 +183,39 @@ def _parse_job(
         lines={figure: body.line_number(match) for figure, match in lines.items()}
         | {"": body.line_number(head)},
     )
+
+
+def parse_body(text: str) -> FioJob:
+    """The job of which the text has rates and what is below them, without its head. Raises ParseError."""
+    body = _Text(text)
+    return FioJob(
+        0, 0, _directions(body, list(body.all(RATES)), {}), _parse_latency(body, "sync", 0.0)
+    )
+
+
+def _directions(
+    body: _Text, rates: Sequence[re.Match[str]], sizes: Mapping[str, int]
+) -> dict[str, Traffic]:
+    """What each direction of a job did; `sizes` are those of its blocks in bytes. Raises ParseError."""
+    names = {match["name"] or match["new_name"] for match in rates}
+    ios = _issued(body, mixed=names == {"mixed"})
+    _all_latencies(body)
+    starts = [match.start() for match in rates] + [body.end]
+    sections = [body.slice_text(a, b) for a, b in pairwise(starts)]
+    traffic = dict(
+        _traffic(match, part, ios, sizes) for match, part in zip(rates, sections, strict=True)
+    )
+    if len(traffic) != len(rates):
+        raise ParseError("a direction appears twice in one job", body.line_number(rates[0]))
+    lost = [name for name, (count, _) in ios.items() if count and name not in traffic]
+    if lost and rates:
+        message = f"{lost[0]} I/Os were issued, but their figures are missing"
+        raise ParseError(message, body.line_number(rates[0]), rates[0][0])
+    traffic = {name: part for name, part in traffic.items() if part.bytes or part.ios}
+    if set(traffic) > {"mixed"}:
+        # unified_rw_reporting=both: the sum of the others
+        del traffic["mixed"]
+    return traffic
 
 
 def _all_latencies(body: _Text) -> None:

@@ -15,18 +15,24 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from agents.contracts import Histogram, Metric, ParseError
-from agents.outputs import fio_jobfile, fio_json, fio_terse, fio_text
+from agents.outputs import fio_fragments, fio_jobfile, fio_json, fio_terse, fio_text
+from agents.outputs.fio_model import DIRECTIONS
 from agents.readers import _command, _fio, _fio_options
 from agents.readers._fio import Printed
-from agents.texts.parsed_result import ParsedResult
+from agents.texts.parsed_result import FRAGMENT, ParsedResult
 from agents.tools import fio as tool
 
 LABEL = "fio"
-KEYWORDS = ("jobname", "groupid", ";")
+KEYWORDS = ("jobname", "groupid", ";", "msec")
 START_PATTERN = re.compile(r'\s*\{\s*"fio version"\s*:')
 DOCUMENT = re.compile(r'\{\s*"(?:fio version"\s*:|jobs"\s*:\s*\[\s*\{\s*"jobname"\s*:)')
 START = re.compile(
     r"(?<!\S)(?<!> )\S{1,200}: \(g=\d+\): rw=|(?<!> )\bStarting \d+ (?:process|thread)"
+)
+# A line of somebody's own words: two at least, and nothing that fio prints
+PROSE = re.compile(
+    r"^(?!Run status|Disk stats|Starting |<)(?=[^\n]*[A-Za-z]{2,}[ ,]+[A-Za-z]{2,})[A-Za-z][^=\[\]|%\n(]{9,500}$",
+    re.MULTILINE,
 )
 TAIL = re.compile(r"\s*(?:READ|WRITE|TRIM|MIXED):|\s*Run status|\s*Disk stats|.{1,80}: ios=|\s*\Z")
 # a command over several lines
@@ -44,27 +50,75 @@ BIG = 8 << 20
 STEP = 1 << 20
 # results in one text
 MANY = 1000
+# first parts of the names of figures over all directions
+TOTALS = frozenset({"iops", "bandwidth", "lat", "clat"})
 WHITE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\r": " ", "\t": " "})
 
 
 def find_results(text: str, name: str) -> list[ParsedResult]:
     documents = list(islice(_documents(text), MANY))
-    terse, texts = fio_terse.RATES_OF.search(text), "(groupid=" in text
+    terse, texts = fio_terse.RATES_OF.search(text), "(groupid=" in text or "msec" in text
     plain = text.translate(WHITE) if terse or texts else ""
     lines = list(islice(_terse_blocks(plain), MANY)) if terse else []
     covered_lines = sorted(
         (printed.first, printed.last)
         for printed in (*(printed.block for printed in documents), *lines)
     )
-    others = [
-        printed
-        for printed in islice(_texts(plain), MANY)
-        if _is_separate(printed.block, covered_lines)
-    ]
+    all_texts = list(islice(_texts(plain), MANY))
+    others = [printed for printed in all_texts if _is_separate(printed.block, covered_lines)]
     results = _fio.once(_fio.last_totals(documents), _fio.last_totals(others))
     results, single = _fio.without_jobs(results, lines)
     results = _fio.once(results, _fio.with_doubts(single))
+    results += _fragments(plain, [*results, *(printed.block for printed in all_texts)])
     return sorted(results, key=lambda result: result.first)
+
+
+def _fragments(text: str, results: Sequence[ParsedResult]) -> Iterator[ParsedResult]:
+    """Lines with rates or sums that are of no result."""
+    if "msec" not in text:
+        return
+    parts = (part for result in results for part in ((result.first, result.last), *result.also))
+    covered_lines = sorted(parts)
+    lines = text.split("\n")
+    blocks = [(block, _parse_rates) for block in fio_fragments.rate_blocks(lines)]
+    blocks += [(block, _parse_summary) for block in fio_fragments.summary_blocks(lines)]
+    for (first, last), parse in islice(blocks, MANY):
+        result = ParsedResult("fio", first + 1, last + 1, "fio", tool="fio", notes=(FRAGMENT,))
+        if not _is_separate(result, covered_lines):
+            continue
+        try:
+            metrics, notes = parse(lines[first : last + 1])
+        except ParseError as error:
+            yield replace(result, trouble=str(error).partition(" (line ")[0], notes=())
+            continue
+        yield replace(
+            result,
+            title=", ".join(way for way in DIRECTIONS if way in map(_first_part, metrics)) or "fio",
+            metrics=tuple(_shift_line(metric, max(metric.line, 1) + first) for metric in metrics),
+            notes=(FRAGMENT, *notes),
+        )
+
+
+def _parse_rates(lines: Sequence[str]) -> tuple[list[Metric], tuple[str, ...]]:
+    fragment = fio_fragments.parse_rates("\n".join(lines))
+    metrics = [metric for metric in _fragment_metrics(fragment) if metric.name != "errors"]
+    return metrics, fragment.notes
+
+
+def _parse_summary(lines: Sequence[str]) -> tuple[list[Metric], tuple[str, ...]]:
+    return fio_fragments.summary_metrics(lines), ()
+
+
+def _fragment_metrics(fragment: fio_fragments.Fragment) -> list[Metric]:
+    """Figures of the fragment; sums over the directions only where none can be missing."""
+    metrics = tool.jobs_to_metrics((fragment.jobs, ""), tool.Options())
+    return [
+        metric for metric in metrics if fragment.has_totals or _first_part(metric) not in TOTALS
+    ]
+
+
+def _first_part(metric: Metric) -> str:
+    return metric.name.partition(".")[0]
 
 
 def _is_separate(result: ParsedResult, covered_lines: list[tuple[int, int]]) -> bool:
@@ -81,6 +135,7 @@ class _Read:
     metrics: Sequence[Metric] = ()
     trouble: str = ""
     histograms: Sequence[Histogram] = ()
+    notes: Sequence[str] = ()
 
 
 class _Lines:
@@ -225,9 +280,16 @@ def _find_results(text: str) -> Iterator[tuple[int, int]]:
     marks = [("start", match) for match in START.finditer(text)]
     marks += [("head", match) for match in fio_text.HEAD.finditer(text)]
     marks += [("end", match) for match in fio_text.END.finditer(text)]
+    marks += [("prose", match) for match in PROSE.finditer(text)]
     several = f"{fio_text.ALL_CLIENTS}: (groupid" in text
     begin, last, heads, ended = -1, -1, 0, False
     for what, match in sorted(marks, key=lambda mark: mark[1].start()):
+        if what == "prose":
+            # what follows is another excerpt, unless this stands within the results of several clients
+            if heads and not ended and not several:
+                yield begin, _summary_end(text, last)
+                begin, heads = -1, 0
+            continue
         if what != "end" and ((ended and not several) or (what == "start" and heads)):
             if heads:
                 yield begin, _summary_end(text, last)
@@ -254,7 +316,7 @@ def _summary_end(text: str, at: int) -> int:
         following = text.find("\n", end + 1)
         line = text[end + 1 : following if following >= 0 else len(text)]
         inside = TAIL.match(line) or re.match(r"\s+\S", line)
-        if not line.strip() or not inside:
+        if not line.strip() or not (inside or fio_fragments.BODY.match(line)):
             break
         end = following
     return len(text) if end < 0 else end
@@ -264,11 +326,20 @@ def _parsed(block: str, reported_options: _fio_options.ReportedOptions) -> _Read
     if refusal := fio_jobfile.without_storage(_fio_options.engines_of_text(block)):
         return _Read(reported_options, trouble=refusal)
     try:
+        if fio_text.HEAD.search(block) and not fio_text.END.search(block):
+            return _parse_cut_jobs(block, reported_options)
         return _Read(
             reported_options, tool.parse({"stdout": block.encode(errors="replace")}, tool.Options())
         )
     except ParseError as error:
         return _Read(reported_options, trouble=str(error))
+
+
+def _parse_cut_jobs(block: str, reported_options: _fio_options.ReportedOptions) -> _Read:
+    """A result that lacks its closing summary. Raises ParseError."""
+    fragment = fio_fragments.parse_cut_jobs(block)
+    metrics = _fragment_metrics(fragment)
+    return _Read(reported_options, metrics, notes=(FRAGMENT, *fragment.notes))
 
 
 def _shift_line(metric: Metric, line: int) -> Metric:
@@ -282,7 +353,7 @@ def _result_block(text: str, start: int, end: int, read: _Read, lines: _Lines) -
     metrics = tuple(_shift_line(metric, max(metric.line, 1) + offset) for metric in read.metrics)
     trouble = LINE.sub(lambda match: f"(line {int(match[1]) + offset}", read.trouble)
     reported_options = read.options
-    notes = [reported_options.note, *(metric.note for metric in metrics)]
+    notes = [reported_options.note, *read.notes, *(metric.note for metric in metrics)]
     return ParsedResult(
         kind="fio",
         first=offset + 1,

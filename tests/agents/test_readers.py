@@ -129,3 +129,18 @@ def test_foreign_texts_hold_nothing(kind: str) -> None:
     here = Path(__file__).read_text()
     for text in ("", "\n", "{}", "[]", "null", here, "\x00\x7f" * 50, "1 2 3\n" * 40):
         assert registry.all_readers()[kind].find_results(text, "") == []
+
+
+def test_documents_glued_together_are_read_each() -> None:
+    """`fio … >> log.json`, several times: a document begins in the line in which the one before ends."""
+    folder = CASES.parent / "tools" / "fio"
+    one, other = (
+        (folder / name).read_text().strip() for name in ("3.33-randrw.json", "3.16-single.json")
+    )
+    glued = f"{one}{other}"
+    alone = [text_reading.read_text(text).results[0] for text in (one, other)]
+    together = text_reading.read_text(glued).results
+    assert [figures(result) for result in together] == [figures(result) for result in alone]
+    assert together[0].last == together[1].first == one.count("\n") + 1
+    cut = text_reading.read_text(f"{one}{other[:-400]}").results
+    assert [bool(result.trouble) for result in cut] == [False, True]
