@@ -7,13 +7,25 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from benchlab.diagnosis.evidence import Evidence
-from benchlab.diagnosis.model import Diagnosis, Rule, Stage, Verdict, all_rules
+from benchlab.analysis.formats import join_names
+from benchlab.diagnosis.evidence import Evidence, Result
+from benchlab.diagnosis.model import (
+    Diagnosis,
+    NextStep,
+    Proof,
+    Rule,
+    Stage,
+    Verdict,
+    all_rules,
+)
+from benchlab.diagnosis.wording import edit_command, ops, rate, seconds
 
 log = logging.getLogger(__name__)
 
 # diagnoses that are shown first
 MAX_SHOWN = 3
+# id of the answer that nothing is wrong
+NOTHING_WRONG = "R00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +50,79 @@ class Answer:
 def diagnose(evidence: Evidence) -> Answer:
     """Apply every rule. Pure; a rule that fails is logged and costs only its own diagnosis."""
     found = [diagnosis for rule in all_rules().values() for diagnosis in _apply(rule, evidence)]
-    ranked = rank(found)
+    ranked = rank(told_once(found, evidence))
+    readable = sum(bool(result.metrics or result.series) for result in evidence.results)
+    if not ranked and readable:
+        ranked = [nothing_wrong(evidence)]
     return Answer(
         tuple(ranked[:MAX_SHOWN]),
         tuple(ranked[MAX_SHOWN:]),
         tuple(rule.label for rule in all_rules().values()),
-        sum(bool(result.metrics or result.series) for result in evidence.results),
+        readable,
     )
+
+
+def nothing_wrong(evidence: Evidence) -> Diagnosis:
+    """The answer where figures were read and no rule doubts or limits them."""
+    kinds = sorted({stage.name.lower().replace("_", " ") for stage in Stage if stage != Stage.NOTE})
+    figures = [proof for result in evidence.results if (proof := _figures(result))]
+    fio = [test for test in evidence.tests if test.kind == "fio"]
+    return Diagnosis(
+        Verdict.FINE,
+        "Nothing unusual: the figures agree with each other, and no known cause of false or low figures fits them.",
+        f"Looked at: {len(all_rules())} known causes, from a clock that jumped to a medium that is slow by nature "
+        f"({', '.join(kinds)}).",
+        tuple(figures[:MAX_SHOWN]),
+        ("A cause that leaves no trace in these lines, such as other load on the host.",),
+        (
+            NextStep(
+                "If you expected more, measure at several depths and watch the disks meanwhile.",
+                edit_command(fio[0], iodepth=32, direct=1) if fio else "iostat -xy 5",
+                "IOPS that grow with the depth are not at the storage's limit yet. "
+                "Lines of lsblk beside the output tell what such a disk can do.",
+                {"iodepth": [1, 4, 32]},
+            ),
+        ),
+        confidence=0.5,
+        rule=NOTHING_WRONG,
+        label="nothing unusual",
+    )
+
+
+def _figures(result: Result) -> Proof | None:
+    """The result's main figure with its line; None where it has none."""
+    operations, transfer, line = result.operations, result.rate, result.headline()
+    if result.watches or not line or not (operations or transfer):
+        return None
+    figures = " and ".join(
+        [*([ops(operations)] if operations else []), *([rate(transfer)] if transfer else [])]
+    )
+    waits = f", {seconds(result.latency)} each" if result.latency else ""
+    return Proof(f"{result.title[:60]}: {figures}{waits}.", (line,))
+
+
+def told_once(found: Sequence[Diagnosis], evidence: Evidence) -> list[Diagnosis]:
+    """The diagnoses with those of one rule and verdict joined: the one that explains most speaks for all results."""
+    groups: dict[tuple[str, Verdict], list[Diagnosis]] = {}
+    for diagnosis in found:
+        groups.setdefault((diagnosis.rule, diagnosis.verdict), []).append(diagnosis)
+    return [_joined(group, evidence) for group in groups.values()]
+
+
+def _joined(group: Sequence[Diagnosis], evidence: Evidence) -> Diagnosis:
+    first = max(group, key=lambda d: d.share * d.confidence)
+    others = [d for d in group if d is not first]
+    if not others:
+        return first
+    places = tuple(dict.fromkeys(place for d in (first, *others) for place in d.results))
+    more = [place for place in places if place not in first.results]
+    names = tuple(dict.fromkeys(evidence.results[place].title[:40] for place in more))
+    proofs = first.proofs
+    if names:
+        lines = tuple(evidence.results[place].headline() for place in more[:MAX_SHOWN])
+        text = f"The same holds for {len(more)} more: {join_names(names)}."
+        proofs = (*proofs, Proof(text, tuple(line for line in lines if line)))
+    return replace(first, proofs=proofs, results=places)
 
 
 def _apply(rule: Rule, evidence: Evidence) -> Iterable[Diagnosis]:
@@ -60,16 +138,26 @@ def _apply(rule: Rule, evidence: Evidence) -> Iterable[Diagnosis]:
 
 def rank(found: Sequence[Diagnosis]) -> list[Diagnosis]:
     """The diagnoses that are not silenced: doubts and limits by stage, then by what they explain; then what is fine."""
-    audible = [d for d in found if not any(_silences(other, d) for other in found)]
+    named = [d for d in found if not any(_silences(other, d) for other in found)]
+    audible = [d for d in named if not any(_explains_away(other, d) for other in named)]
     return sorted(audible, key=_rank_key)
 
 
 def _silences(one: Diagnosis, other: Diagnosis) -> bool:
-    """True where `one` explains the same results better."""
-    if one is other:
-        return False
+    """True where `one` says that it explains the same results better."""
     same = not one.results or not other.results or bool(set(one.results) & set(other.results))
-    return same and other.rule in one.silences
+    return one is not other and same and other.rule in one.silences
+
+
+def _explains_away(one: Diagnosis, other: Diagnosis) -> bool:
+    """True where the other's figures are not what they seem by `one`, or where `one` shows that not all is fine."""
+    covered = bool(other.results) and set(other.results) <= set(one.results)
+    if not covered or one.verdict == Verdict.FINE:
+        return False
+    if other.verdict == Verdict.FINE:
+        return other.stage != Stage.NOTE
+    doubts = one.verdict == Verdict.DOUBT and Stage.BELIEVABLE <= one.stage <= Stage.IN_FLIGHT
+    return doubts and one.stage < other.stage < Stage.NOTE
 
 
 def _rank_key(diagnosis: Diagnosis) -> tuple[bool, bool, int, float, str]:

@@ -246,6 +246,28 @@ class Result:
         operations, seconds = self.operations, self.number("runtime")
         return whole or (operations * seconds if operations and seconds else None)
 
+    def disk_ios(self, way: str = "read") -> float | None:
+        """I/Os of that direction at the disk by fio's Disk stats; None where the text has none.
+
+        Of an array and its members the larger of the first line and the sum of the others counts.
+        """
+        counts = [
+            value
+            for device in self.devices
+            if (value := self.number(f"disk.{way}.ios", device)) is not None
+        ]
+        return max(counts[0], sum(counts[1:])) if counts else None
+
+    def disk_merges(self, way: str = "read") -> float:
+        """I/Os that the kernel merged into others above the disk, by fio's Disk stats; 0 without them."""
+        counts = (self.number(f"disk.{way}.merges", device) or 0 for device in self.devices)
+        return max(counts, default=0)
+
+    def disk_line(self, way: str = "read") -> int:
+        """Line of the first of fio's Disk stats; 0 where there is none."""
+        lines = (self.line(f"disk.{way}.ios", device) for device in self.devices)
+        return next((line for line in lines if line), 0)
+
     def headline(self) -> int:
         """Line of the figure that people quote; 0 where there is none."""
         names = ("iops", "bandwidth", "read.iops", "write.iops", "read.bandwidth")
@@ -336,6 +358,15 @@ class Evidence:
     def tests(self) -> Sequence[Result]:
         """Results of tools that made load."""
         return [result for result in self.results if not result.watches and result.metrics]
+
+    @property
+    def numbered_tests(self) -> Sequence[tuple[int, Result]]:
+        """Results of tools that made load, each with its place in `results`."""
+        return [
+            (place, result)
+            for place, result in enumerate(self.results)
+            if not result.watches and result.metrics
+        ]
 
     @property
     def watchers(self) -> Sequence[Result]:
