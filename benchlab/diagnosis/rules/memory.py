@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures that memory gave: buffered reads and writes, a small working set, a repeat of the same offsets."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from benchlab.diagnosis import media
+from benchlab.diagnosis.evidence import Evidence, Result
+from benchlab.diagnosis.limits import Sign, headline_figure, limit_lines, medium_limit
+from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
+from benchlab.diagnosis.wording import count, edit_command, ops, rate, seconds, size
+
+# B; the kernel builds no larger request (max_sectors_kb is 1,280 by default), so more a request came from memory
+LARGEST_REQUEST = 2 << 20
+# B/s that one thread reads through the page cache from the fastest disks; above it without a known link
+BUFFERED_AT_MOST = 8e9
+# s; a run as short as that hardly reaches the disk
+SHORT_S = 5.0
+# share of the tool's I/Os that must have reached the disk
+REACHED = 0.5
+# two rates farther apart than that are two measurements
+APART = 2.0
+
+
+@rule("R01", "reads that memory answered", Stage.BELIEVABLE)
+def read_from_memory(evidence: Evidence) -> Iterator[Diagnosis]:
+    for place, result in evidence.numbered_tests:
+        if not result.reads or result.direct or result.pattern.endswith("write"):
+            continue
+        strong = list(_read_signs(evidence, result))
+        weak = list(_short_signs(evidence, result))
+        sure = bool(strong) and (result.direct is False or len(strong) + len(weak) > 1)
+        if not sure and not (result.direct is False and len(weak) > 1):
+            continue
+        limit = medium_limit(evidence, result)
+        most = f": {limit[1]} gives at most {rate(limit[0])}" if limit else ""
+        yield Diagnosis(
+            Verdict.DOUBT,
+            f"{headline_figure(result)} came from memory: {_why_buffered(result)} the page cache answered "
+            f"instead of the disk{most}.",
+            "The figure says how fast the host copies memory, not how fast the disk reads.",
+            tuple(Proof(*sign) for sign in (*strong, *weak)),
+            ("A cache of the controller or of ZFS (ARC) answers direct reads as well.",),
+            (
+                NextStep(
+                    "Read past the page cache, over twice the memory, for a minute.",
+                    _uncached(evidence, result),
+                    "A much lower figure is the disk's. The same figure means a cache below the kernel.",
+                    {"direct": True},
+                ),
+            ),
+            confidence=0.95 if len(strong) > 1 else 0.85,
+            results=(place,),
+            silences=("R03", "R04", "R06", "R10", "R18", "R53", "R63"),
+        )
+
+
+def _why_buffered(result: Result) -> str:
+    if result.direct is False:
+        return "the reads were buffered (no direct), so"
+    return "it seems that"
+
+
+def _read_signs(evidence: Evidence, result: Result) -> Iterator[Sign]:
+    """Signs each of which no disk can give."""
+    latency, block, transfer = result.latency, result.block or 0, result.rate or 0
+    models = " ".join(evidence.facts.text(d, "disk.model") for d in evidence.runs_on(result))
+    fast_medium = any(word in models.lower() for word in ("optane", "pmem", "p5800x", "p4800x"))
+    floor = media.OPTANE_READ_S / 2 if fast_medium else media.MEMORY_READ_S
+    if latency and block <= 16 << 10 and latency < floor and not _overlaps(result):
+        least = seconds(media.FLASH_READ_S)
+        line = result.line("read.lat.mean") or result.line("lat.mean") or result.headline()
+        text = f"Mean latency is {seconds(latency)}; a read of flash takes {least} or more."
+        yield text, (line,)
+    limit = medium_limit(evidence, result)
+    if limit and transfer > 1.05 * limit[0]:
+        lines = (result.headline(), *limit_lines(evidence, result))
+        yield f"{rate(transfer)} is more than {limit[1]} can give ({rate(limit[0])}).", lines
+    elif not limit and transfer > BUFFERED_AT_MOST:
+        yield f"{rate(transfer)} is more than one NVMe disk gives.", (result.headline(),)
+    yield from _disk_signs(result)
+    yield from _beside_signs(evidence, result)
+
+
+def _overlaps(result: Result) -> bool:
+    """True where readahead makes a small read in order cheap without the whole file being in memory."""
+    return not result.random and (result.block or 0) < 128 << 10
+
+
+def _disk_signs(result: Result) -> Iterator[Sign]:
+    at_disk, counted, moved = result.disk_ios(), result.counted, result.bytes_moved
+    if at_disk is None or not counted or not moved or counted < 100:
+        return
+    few = at_disk + result.disk_merges() < REACHED * counted
+    if few if result.random else moved / max(at_disk, 1) > LARGEST_REQUEST:
+        text = f"The disk did {count(at_disk)} reads for {count(counted)} of the tool's."
+        yield text, (result.headline(), result.disk_line())
+
+
+def _beside_signs(evidence: Evidence, result: Result) -> Iterator[Sign]:
+    for _, other in evidence.numbered_tests:
+        alike = other.pattern == result.pattern and other.kind == result.kind
+        if not alike or not other.direct or other.block != result.block:
+            continue
+        if result.target == other.target and (result.rate or 0) > APART * (other.rate or 1e99):
+            text = f"With direct I/O the same reads give {rate(other.rate or 0)}."
+            yield text, (result.headline(), other.headline())
+
+
+def _short_signs(evidence: Evidence, result: Result) -> Iterator[Sign]:
+    """Signs that count only beside others."""
+    took, moved, transfer = result.number("runtime"), result.bytes_moved, result.rate or 0
+    memory = evidence.facts.number("", "host.memory")
+    fits = moved is not None and (memory is None or moved < memory)
+    line = result.line("runtime") or result.headline()
+    if took and took < SHORT_S and fits and transfer > media.SATA_IN_PRACTICE:
+        yield f"It read {size(moved or 0)} in {seconds(took)}.", (line,)
+        if memory and moved and transfer > 1e9 and medium_limit(evidence, result) is None:
+            text = f"That fits into the {size(memory)} of memory."
+            yield text, (evidence.fact_line("", "host.memory"),)
+    busy = result.number("cpu.system") or 0
+    if busy > 0.9 and not result.random:
+        text = f"The kernel took {busy:.0%} of the job's time: it copied memory."
+        yield text, (result.line("cpu.system"),)
+
+
+def _uncached(evidence: Evidence, result: Result) -> str:
+    memory = evidence.facts.number("", "host.memory")
+    amount: str | None = f"{round(2 * memory / media.GIB)}g" if memory else None
+    if result.kind == "fio":
+        changes: dict[str, Any] = {"direct": 1, "runtime": 60, "time_based": 1}
+        if amount and not result.target.startswith("/dev/"):
+            changes["size"] = amount
+        return edit_command(result, **changes)
+    if result.kind == "dd":
+        return edit_command(result, iflag="direct")
+    return edit_command(result, file_extra_flags="direct")
+
+
+@rule("R02", "writes that ended in memory", Stage.BELIEVABLE)
+def written_to_memory(evidence: Evidence) -> Iterator[Diagnosis]:
+    for place, result in evidence.numbered_tests:
+        if not _may_end_in_memory(evidence, result):
+            continue
+        beside = _durable_beside(evidence, result)
+        proofs = list(_write_proofs(evidence, result, [other for _, other in beside]))
+        if not proofs:
+            continue
+        real = max((other.rate or 0 for _, other in beside), default=0)
+        instead = f" The disk does about {rate(real)}." if real else ""
+        yield Diagnosis(
+            Verdict.DOUBT,
+            f"{headline_figure(result)} is how fast memory takes the writes: the tool ended before the data was "
+            f"on the disk, because nothing asked for direct I/O or a flush.{instead}",
+            "Runs with and without a flush are different measurements, never repeats of one.",
+            tuple(Proof(*proof) for proof in proofs),
+            _zero_alternatives(result),
+            (
+                NextStep(
+                    "Include the flush in the time, or write past the page cache.",
+                    _flushed(result),
+                    "The lower figure is the disk's.",
+                    {"end_fsync": 1},
+                ),
+            ),
+            confidence=0.95,
+            results=(place, *(other for other, _ in beside)),
+            silences=("R03", "R04", "R06", "R10", "R18", "R53"),
+        )
+
+
+def _may_end_in_memory(evidence: Evidence, result: Result) -> bool:
+    """True for writes that nothing forces to the disk before the tool's clock stops."""
+    if not result.writes or result.reads or result.kind in ("pg_test_fsync", "bonnie"):
+        return False
+    if any(how is not False for how in (result.direct, result.durable, result.flushed_at_end)):
+        return False
+    memory, moved = evidence.facts.number("", "host.memory"), result.bytes_moved
+    return not (memory and moved and moved > memory) and not _on_tmpfs(evidence, result)
+
+
+def _on_tmpfs(evidence: Evidence, result: Result) -> bool:
+    mounts = [f for f in evidence.facts.with_name("mount.type") if f.value in ("tmpfs", "ramfs")]
+    return any(result.target.startswith(fact.subject) for fact in mounts)
+
+
+def _durable_beside(evidence: Evidence, result: Result) -> list[tuple[int, Result]]:
+    """Runs of the same tool and block whose time holds the disk's work, at most half as fast."""
+    return [
+        (place, other)
+        for place, other in evidence.numbered_tests
+        if other.kind == result.kind
+        and other.block == result.block
+        and other.pattern == result.pattern
+        and (other.direct or other.durable or other.flushed_at_end)
+        and (other.rate or 0) * APART < (result.rate or 0)
+    ]
+
+
+def _write_proofs(evidence: Evidence, result: Result, beside: list[Result]) -> Iterator[Sign]:
+    transfer, moved, took = result.rate or 0, result.bytes_moved or 0, result.number("runtime") or 0
+    for other in beside:
+        times = transfer / (other.rate or transfer)
+        how = _flush_words(other)
+        text = f"{rate(transfer)} without a flush, {rate(other.rate or 0)} {how}: {times:.1f} times apart."
+        yield text, (result.headline(), other.headline())
+    limit = medium_limit(evidence, result)
+    if limit and transfer > 1.05 * limit[0]:
+        lines = (result.headline(), *limit_lines(evidence, result))
+        yield f"{rate(transfer)} is more than {limit[1]} can take ({rate(limit[0])}).", lines
+    elif not limit and transfer > 1e9 and took < SHORT_S and moved < 8 * media.GIB:
+        yield (
+            f"{size(moved)} in {seconds(took)}: the kernel keeps that much unwritten.",
+            (result.headline(),),
+        )
+    spins = evidence.all_rotational(evidence.runs_on(result))
+    most = media.ANY_SPINNING.queued * max(len(evidence.runs_on(result)), 1)
+    if spins and result.random and (result.operations or 0) > 2 * most:
+        text = f"{ops(result.operations or 0)} at random; these disks that spin do at most {ops(most)}."
+        yield text, (result.headline(), *limit_lines(evidence, result))
+    memory = evidence.facts.find("", "host.memory")
+    if memory and moved and (beside or limit):
+        text = f"{size(moved)} fit into {size(float(memory.value))} of memory."
+        yield text, (result.headline(), memory.line)
+
+
+def _flush_words(result: Result) -> str:
+    if result.direct:
+        return "with direct I/O"
+    if result.durable:
+        return "with each write durable"
+    flags = result.options.get("conv") or ()
+    return f"with conv={','.join(flags)}" if flags else "with a flush at the end"
+
+
+def _zero_alternatives(result: Result) -> tuple[str, ...]:
+    if str(result.options.get("source", "")) == "zero":
+        return (
+            "The data are zeros: a layer that compresses makes even a flushed figure too high.",
+        )
+    return ("A file system in memory (tmpfs) has nothing to flush.",)
+
+
+def _flushed(result: Result) -> str:
+    if result.kind == "dd":
+        return edit_command(result, conv="fdatasync")
+    if result.kind == "sysbench":
+        return edit_command(result, file_fsync_end="on")
+    return edit_command(result, end_fsync=1)
+
+
+@rule("R10", "a working set that fits into a cache", Stage.BELIEVABLE)
+def small_working_set(evidence: Evidence) -> Iterator[Diagnosis]:
+    memory = evidence.facts.find("", "host.memory")
+    for place, result in evidence.numbered_tests:
+        covered, moved = _bytes_option(result), result.bytes_moved
+        on_zfs = any(f.name.startswith("zfs.") for f in evidence.facts)
+        cached = result.direct is False or on_zfs
+        if not (memory and covered and moved and result.reads and cached):
+            continue
+        if covered > 0.8 * float(memory.value) or moved < 3 * covered:
+            continue
+        yield Diagnosis(
+            Verdict.DOUBT,
+            f"The test read its {size(covered)} about {moved / covered:.0f} times over, and the host has "
+            f"{size(float(memory.value))} of memory: after the first pass a cache answers.",
+            "The mean mixes one pass of the disk with many of memory.",
+            (
+                Proof(f"{size(moved)} of reads over {size(covered)}.", (result.headline(),)),
+                Proof(f"Memory: {size(float(memory.value))}.", (memory.line,)),
+            ),
+            ("A hot set in memory may be just what the application has.",),
+            (
+                NextStep(
+                    "Read more than twice the memory.",
+                    edit_command(result, size=f"{round(2 * float(memory.value) / media.GIB)}g"),
+                    "A lower figure is the disk's; the same one means that the disk keeps up with memory.",
+                ),
+            ),
+            confidence=0.6,
+            results=(place,),
+            silences=("R06", "R18"),
+        )
+
+
+def _bytes_option(result: Result) -> float | None:
+    """B of the file under test by the options; None where they do not tell."""
+    value = result.options.get("size") or result.options.get("filesize")
+    return float(value) if isinstance(value, int | float) and value > 0 else None
+
+
+@rule("R13", "a repeat that finds the first run's data in memory", Stage.BELIEVABLE)
+def repeated_offsets(evidence: Evidence) -> Iterator[Diagnosis]:
+    tests = evidence.numbered_tests
+    for (first, before), (second, after) in itertools.pairwise(tests):
+        if before.kind != "fio" or not before.random or not before.reads or before.writes:
+            continue
+        same = dict(before.options) == dict(after.options) and before.target == after.target
+        if not same or before.direct is not False or not before.options_complete:
+            continue
+        if (after.operations or 0) < APART * (before.operations or 1e99):
+            continue
+        if str(before.option("randrepeat", "1")) in ("0", "False"):
+            continue
+        yield Diagnosis(
+            Verdict.DOUBT,
+            f"The second run is {(after.operations or 0) / (before.operations or 1):.1f} times as fast "
+            f"because it read the same blocks again: fio's random offsets repeat, and they were in memory.",
+            "The first run is the disk's, the second the page cache's.",
+            (
+                Proof(
+                    f"{ops(before.operations or 0)}, then {ops(after.operations or 0)} with equal options.",
+                    (before.headline(), after.headline()),
+                ),
+            ),
+            ("The first run warmed a cache below the kernel.",),
+            (
+                NextStep(
+                    "Use other offsets, past the page cache.",
+                    edit_command(after, randrepeat=0, direct=1),
+                    "A figure near the first run's confirms it.",
+                ),
+            ),
+            confidence=0.85,
+            results=(first, second),
+            silences=("R01", "R18"),
+        )
