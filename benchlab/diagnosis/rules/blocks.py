@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blocks that cost the disks nothing or are read in common: never written, zeros, several jobs on one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from benchlab.diagnosis.evidence import Evidence, Result
+from benchlab.diagnosis.limits import Sign, headline_figure, limit_lines, medium_limit
+from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
+from benchlab.diagnosis.wording import count, edit_command, rate, size
+
+# share of the tool's I/Os that must have reached the disk
+REACHED = 0.5
+
+
+@rule("R08", "reads of blocks that were never written", Stage.BELIEVABLE)
+def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
+    for place, result in evidence.numbered_tests:
+        counted, at_disk = result.counted, _reads_at_disk(evidence, result)
+        if not (result.direct and result.reads and counted and counted >= 1000):
+            continue
+        unwritten = next((f for f in evidence.facts.with_name("file.unwritten") if f.value), None)
+        holes = unwritten or next(
+            (f for f in evidence.facts.with_name("file.sparse") if f.value), None
+        )
+        few = at_disk is not None and at_disk[0] < REACHED * counted
+        if not few and not (holes and at_disk is None):
+            continue
+        if not holes and result.target.startswith("/dev/"):
+            continue
+        proofs = []
+        told = "most of its reads"
+        if at_disk is not None:
+            share = at_disk[0] / counted
+            told = f"{1 - share:.1%} of its reads"
+            text = f"The tool counted {count(counted)} reads, the disks {count(at_disk[0])}: {share:.1%}."
+            proofs.append(Proof(text, (result.headline(), at_disk[1])))
+        if holes:
+            text = f"{holes.subject} has blocks that were reserved and never written."
+            proofs.append(Proof(text, (holes.line,)))
+        took = result.number("runtime")
+        real = f" The disks did {count(at_disk[0] / took)}/s." if at_disk and took else ""
+        yield Diagnosis(
+            Verdict.DOUBT,
+            f"{headline_figure(result)} is not the disks': {told} hit blocks of the file that were never "
+            f"written, which the file system answers with zeros.{real}",
+            "Direct I/O rules the page cache out; unwritten extents and holes need no disk at all.",
+            tuple(proofs),
+            ("A cache between the file system and the disks that Disk stats do not count.",),
+            (
+                NextStep(
+                    "Write the whole file once with data, then read again; check it with filefrag -v.",
+                    edit_command(
+                        result,
+                        rw="write",
+                        bs="1M",
+                        numjobs=1,
+                        iodepth=8,
+                        runtime=None,
+                        time_based=None,
+                        refill_buffers=1,
+                    ),
+                    "After the fill, the disks must count as many reads as the tool.",
+                ),
+            ),
+            confidence=0.95 if holes else 0.8,
+            results=(place,),
+            silences=("R01", "R04", "R06", "R12", "R18", "R57", "R66"),
+        )
+
+
+def _reads_at_disk(evidence: Evidence, result: Result) -> tuple[float, int] | None:
+    """Reads that reached a disk, merged ones included, and the line; None where nothing counted them."""
+    at_disk = result.disk_ios()
+    if at_disk is not None and at_disk > 0:
+        return at_disk + result.disk_merges(), result.disk_line()
+    took = result.number("runtime")
+    for watcher in evidence.watchers:
+        if watcher.kind != "iostat" or evidence.watched_test(watcher) is not result or not took:
+            continue
+        each = [
+            (watcher.number("read.iops", d) or 0) + (watcher.number("read.merges", d) or 0)
+            for d in watcher.devices
+        ]
+        busiest = max(each, default=0)
+        if busiest:
+            return busiest * took, watcher.first
+    return None
+
+
+@rule("R09", "zeros on a layer that compresses", Stage.BELIEVABLE)
+def compressed_zeros(evidence: Evidence) -> Iterator[Diagnosis]:
+    for place, result in evidence.numbered_tests:
+        data = _compressible_data(result)
+        layer = _compressing_layer(evidence, result)
+        if not data or not result.writes or layer is None:
+            continue
+        text, line = layer
+        yield Diagnosis(
+            Verdict.DOUBT,
+            f"{headline_figure(result)} is the speed of compression: {data}, and {text}, so nearly nothing was "
+            f"written to the disks.",
+            "Reading such a file back costs the disks nothing either.",
+            (
+                Proof(f"{data[0].upper()}{data[1:]}.", (result.first,)),
+                Proof(f"Here {text}.", (line,)),
+            ),
+            ("Encryption above the compression makes all data look random.",),
+            (
+                NextStep(
+                    "Write data that does not compress.",
+                    _random_data(result),
+                    "The lower figure is the disks'.",
+                    {"refill_buffers": 1},
+                ),
+            ),
+            confidence=0.9,
+            results=(place,),
+            silences=("R02", "R06", "R18"),
+        )
+
+
+def _compressible_data(result: Result) -> str:
+    """Words for data that compress to nearly nothing; "" where they do not or nobody knows."""
+    if str(result.options.get("source", "")) == "zero" or "if=/dev/zero" in result.command:
+        return "dd wrote zeros"
+    if result.kind == "fio":
+        if result.option("zero_buffers") not in (None, False, 0, "0"):
+            return "fio's buffers are zeros"
+        share = result.option("buffer_compress_percentage") or result.option("compressible") or 0
+        if str(share).isdecimal() and int(share) > 50:
+            return f"fio's buffers compress by {share} %"
+    return ""
+
+
+def _compressing_layer(evidence: Evidence, result: Result) -> tuple[str, int] | None:
+    for fact in evidence.facts.with_name("zfs.compression"):
+        if str(fact.value).lower() not in ("off", "-"):
+            return f"compression={fact.value} on {fact.subject}", fact.line
+    for fact in evidence.facts.with_name("mount.options"):
+        inside = not result.target or result.target.startswith(fact.subject)
+        if "compress" in str(fact.value) and inside:
+            return f"{fact.subject} is mounted with {fact.value}", fact.line
+    for fact in evidence.facts.with_name("disk.type"):
+        if fact.value == "vdo":
+            return f"{fact.subject} is a VDO volume", fact.line
+    return None
+
+
+def _random_data(result: Result) -> str:
+    if result.kind != "dd":
+        return edit_command(
+            result, zero_buffers=None, buffer_compress_percentage=None, refill_buffers=1
+        )
+    amount = size(result.bytes_moved or 1 << 30).replace(" ", "").replace("iB", "")
+    place = result.target or "FILE"
+    return (
+        f"fio --name=random --filename={place} --rw=write --bs=1M --size={amount} --ioengine=psync "
+        f"--refill_buffers --end_fsync=1"
+    )
+
+
+@rule("R12", "several jobs on the same blocks", Stage.BELIEVABLE)
+def same_blocks(evidence: Evidence) -> Iterator[Diagnosis]:
+    for place, result in evidence.numbered_tests:
+        jobs = result.jobs or 1
+        if result.kind != "fio" or jobs < 2 or result.random is not False or not result.target:
+            continue
+        if _own_ranges(result):
+            yield from _many_streams(evidence, place, result, jobs)
+            continue
+        signs = list(_shared_signs(evidence, result, jobs))
+        if not signs or not result.reads:
+            continue
+        transfer = result.rate or 0
+        yield Diagnosis(
+            Verdict.DOUBT,
+            f"The {jobs} jobs read the same blocks of one file: one of them waits for the disks, the "
+            f"others find the data in a cache. Of {rate(transfer)} the disks gave about {rate(transfer / jobs)}.",
+            "numjobs clones the job with its offset, so that each clone begins at the start of the file.",
+            tuple(Proof(*sign) for sign in signs),
+            ("The file is in the page cache as a whole.",),
+            (
+                NextStep(
+                    "Give each job its own range or its own file, and leave the page cache out.",
+                    edit_command(result, offset_increment=f"{max(100 // jobs, 1)}%", direct=1),
+                    f"About {rate(transfer / jobs)} confirms it; a rate as before means that the disks can do that.",
+                ),
+            ),
+            confidence=0.9,
+            results=(place,),
+            silences=("R01", "R06", "R10", "R18", "R63"),
+        )
+
+
+def _own_ranges(result: Result) -> bool:
+    """True where each job has a range or a file of its own, or may have one."""
+    given = result.options
+    if "offset_increment" in given or "directory" in given or "filename_format" in given:
+        return True
+    named = "filename" in given or "--filename" in result.command
+    return not named or not result.options_complete or ":" in str(given.get("filename", ""))
+
+
+def _shared_signs(evidence: Evidence, result: Result, jobs: int) -> Iterator[Sign]:
+    at_disk, counted = result.disk_ios(), result.counted
+    if result.direct is False and at_disk and counted and counted / at_disk > 0.8 * jobs:
+        text = f"fio counted {count(counted)} reads, the disks {count(at_disk)}: {counted / at_disk:.1f} times fewer."
+        yield text, (result.headline(), result.disk_line())
+    limit = medium_limit(evidence, result)
+    if limit and (result.rate or 0) > 1.05 * limit[0]:
+        lines = (result.headline(), *limit_lines(evidence, result))
+        yield (
+            f"{rate(result.rate or 0)} is more than {limit[1]} can give ({rate(limit[0])}).",
+            lines,
+        )
+
+
+def _many_streams(evidence: Evidence, place: int, result: Result, jobs: int) -> Iterable[Diagnosis]:
+    """Many streams in order are random access for disks that spin."""
+    disks = evidence.runs_on(result)
+    each = (result.rate or 0) / max(len(disks), 1)
+    small = (result.block or 0) <= 1 << 20
+    if (
+        not evidence.all_rotational(disks)
+        or jobs < 8 * max(len(disks), 1)
+        or each > 60e6
+        or not small
+    ):
+        return
+    yield Diagnosis(
+        Verdict.LIMIT,
+        f"{jobs} streams at once are random access for disks that spin: each disk moves {rate(each)} "
+        f"because it seeks from stream to stream.",
+        "One stream alone is in order; many together are not.",
+        (
+            Proof(
+                f"{jobs} jobs in order on {len(disks)} disks that spin.",
+                (result.first, *limit_lines(evidence, result)),
+            ),
+            Proof(f"{rate(result.rate or 0)} in all.", (result.headline(),)),
+        ),
+        ("A slow member or a resync would slow one stream as well.",),
+        (
+            NextStep(
+                "Measure one stream.",
+                edit_command(result, numjobs=1),
+                "100 to 250 MB/s of one disk confirms it.",
+                {"numjobs": [1, 4, 16]},
+            ),
+        ),
+        confidence=0.7,
+        results=(place,),
+        silences=("R06",),
+    )
