@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flushes as tools and watchers count them: etcd's limit, sysbench's own fsyncs, flushes among writes, journals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchlab.diagnosis.evidence import Evidence, Result
+from benchlab.diagnosis.limits import PROTECTED_DRIVE, durable_write
+from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
+from benchlab.diagnosis.wording import count, edit_command, per_second, rate, seconds, size
+
+# s; etcd's hardware guide: "the 99th percentile of fdatasync should be below 10 ms"
+ETCD_LIMIT_S = 0.01
+
+
+@rule("R28", "fdatasync as etcd needs it", Stage.DEVICE)
+def fast_enough_for_etcd(evidence: Evidence) -> Iterator[Diagnosis]:
+    for place, result in evidence.numbered_tests:
+        tail = result.number("sync.lat.p99")
+        if tail is None or not _like_etcd(evidence, result):
+            continue
+        mean, written = result.number("sync.lat.mean"), result.number("write.lat.mean")
+        proofs = [
+            Proof(f"99th percentile of fdatasync: {seconds(tail)}.", (result.line("sync.lat.p99"),))
+        ]
+        if mean and written:
+            text = f"{seconds(mean)} of each {seconds(mean + written)} are the flush, {seconds(written)} the write."
+            proofs.append(
+                Proof(text, (result.line("sync.lat.mean"), result.line("write.lat.mean")))
+            )
+        slow = tail >= ETCD_LIMIT_S
+        short = (result.number("runtime") or 60) < 30
+        yield Diagnosis(
+            Verdict.LIMIT if slow else Verdict.FINE,
+            f"{'Too slow' if slow else 'Fast enough'} for etcd: the 99th percentile of fdatasync is {seconds(tail)}, "
+            f"and etcd wants less than 10 ms.",
+            "Only the flush counts for a write-ahead log, not MB/s.",
+            tuple(proofs),
+            ("The run was shorter than 30 s, so its percentile is uncertain.",) if short else (),
+            (
+                NextStep(
+                    f"Use an SSD for etcd alone. {PROTECTED_DRIVE}"
+                    if slow
+                    else "Measure it again while the node has its usual load.",
+                    edit_command(result, fdatasync=1, runtime=60, time_based=1),
+                    "Below 10 ms at p99 is enough. In operation watch etcd_disk_wal_fsync_duration_seconds.",
+                ),
+            ),
+            confidence=0.7 if short else 0.92,
+            results=(place,),
+            silences=("R18", "R23", "R06"),
+        )
+
+
+def _like_etcd(evidence: Evidence, result: Result) -> bool:
+    """True for fio's test of a write-ahead log: small writes in order, an fdatasync after each, one at a time."""
+    named = "etcd" in result.command or any("etcd" in line.lower() for line in evidence.lines[:400])
+    small = (result.block or 1e9) <= 8192
+    alone = result.random is False and small and (result.jobs or 1) == 1
+    return named or (
+        alone and result.options.get("fdatasync") in (1, "1", True) and result.block != 4096
+    )
+
+
+@rule("R30", "sysbench's own fsyncs", Stage.ASKED)
+def sysbench_fsyncs(evidence: Evidence) -> Iterator[Diagnosis]:
+    for place, result in evidence.numbered_tests:
+        flushes, writes = result.number("fsync.ops"), result.number("write.iops")
+        files, every = result.options.get("files"), result.options.get("fsync_freq")
+        if (
+            result.kind != "sysbench"
+            or not flushes
+            or not writes
+            or flushes < 0.2 * writes
+            or not every
+        ):
+            continue
+        if not isinstance(files, int) or files < 8 or result.options.get("fsync_all"):
+            continue
+        yield Diagnosis(
+            Verdict.LIMIT,
+            f"{count(writes)} writes a second come with {count(flushes)} fsyncs: sysbench syncs each of its {files} "
+            f"files after every {every} requests, so the flush sets the pace and not the writes.",
+            "More threads wait for the same flushes.",
+            (
+                Proof(
+                    f"{count(flushes)} fsyncs / {count(writes)} writes = {flushes / writes:.2f}; "
+                    f"{files} files / {every} requests = {files / every:.2f}.",
+                    (result.line("fsync.ops"), result.line("write.iops")),
+                ),
+            ),
+            ("One thread with 16 KiB at a time is slow on any disk without a queue.",),
+            (
+                NextStep(
+                    "Measure one file without the periodic fsync, past the page cache.",
+                    edit_command(result, file_num=1, file_fsync_freq=0, file_extra_flags="direct"),
+                    "Far more writes confirm it. For durable writes keep the fsync and read its rate instead.",
+                    {"files": 1, "fsync_freq": 0, "extra_flags": "direct"},
+                ),
+            ),
+            confidence=0.9,
+            results=(place,),
+            silences=("R18", "R52"),
+        )
+
+
+@rule("R21", "flushes that are counted as writes", Stage.NOTE)
+def flushes_counted(evidence: Evidence) -> Iterator[Diagnosis]:
+    for place, watcher in enumerate(evidence.results):
+        if watcher.kind != "iostat":
+            continue
+        for device in watcher.devices:
+            writes, flushes = (
+                watcher.number("write.iops", device),
+                watcher.number("flush.iops", device),
+            )
+            moved = watcher.number("write.bandwidth", device)
+            if not writes or not flushes or not moved or not 0.48 <= flushes / writes <= 0.52:
+                continue
+            real = writes - flushes
+            block = moved / real
+            test = evidence.watched_test(watcher)
+            asked = test.block if test else None
+            if not (abs(block / asked - 1) < 0.03 if asked else block < 2 * 4096 * 0.99):
+                continue
+            yield Diagnosis(
+                Verdict.FINE,
+                f"Both are right: a flush follows each write, and iostat counts the flush, which moves nothing, as a "
+                f"write. The durable writes are {count(real)}/s of {size(block)}.",
+                "Half of the writes being flushes also halves the mean request size.",
+                (
+                    Proof(
+                        f"{count(writes)} w/s - {count(flushes)} f/s = {count(real)}; "
+                        f"{rate(moved)} / {count(real)} = {size(block)}.",
+                        (watcher.line("write.iops", device), watcher.line("flush.iops", device)),
+                    ),
+                ),
+                (),
+                (
+                    NextStep(
+                        "For the rate without flushes, measure without fsync.",
+                        edit_command(test, fsync=None, fdatasync=None) if test else "",
+                        "f/s falls to 0 and w/s equals the tool's IOPS.",
+                    ),
+                ),
+                confidence=0.95,
+                results=(place,),
+                silences=("R38", "R27"),
+            )
+
+
+@rule("R27", "several writes for one durable write", Stage.LAYOUT)
+def double_flush(evidence: Evidence) -> Iterator[Diagnosis]:
+    for watcher in evidence.watchers:
+        test = evidence.watched_test(watcher)
+        write = durable_write(test) if test else None
+        if test is None or write is None or watcher.kind != "iostat":
+            continue
+        for device in watcher.devices:
+            writes, flushes = (
+                watcher.number("write.iops", device),
+                watcher.number("flush.iops", device),
+            )
+            asked = test.operations or write.rate
+            if not writes or not flushes or flushes < 1.5 * asked or not 1.8 <= writes / asked <= 6:
+                continue
+            yield Diagnosis(
+                Verdict.LIMIT,
+                f"Each durable write costs {device} {writes / asked:.1f} writes and {flushes / asked:.1f} flushes: "
+                f"the data and the file system's journal, with a flush between.",
+                "The journal's commit doubles the wait.",
+                (
+                    Proof(
+                        f"{device}: {count(writes)} w/s and {count(flushes)} f/s for {per_second(asked)} of the tool.",
+                        (watcher.line("write.iops", device), test.headline()),
+                    ),
+                ),
+                ("Another writer on the disk.",),
+                (
+                    NextStep(
+                        "Write into a file that is laid out beforehand, with fdatasync instead of fsync.",
+                        edit_command(test, overwrite=1, fsync=None, fdatasync=1),
+                        "One write and one flush each confirm the journal.",
+                    ),
+                ),
+                confidence=0.75,
+                results=(evidence.index(test), evidence.index(watcher)),
+            )
