@@ -1,0 +1,438 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits that stay flat: a full CPU core, a volume's cap as sold, one request at a time, replicas, idle states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchlab.analysis.formats import join_names
+from benchlab.diagnosis import media
+from benchlab.diagnosis.evidence import Evidence, Result
+from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
+from benchlab.diagnosis.wording import count, edit_command, ops, rate, seconds
+
+CORE_FULL = 0.97
+# s; a shorter run's CPU share is that of its start
+LONG_ENOUGH_S = 5.0
+# context switches per I/O below which a thread never slept
+NEVER_SLEEPS = 0.01
+# spread of the samples of a rate that something limits (a disk varies by more)
+FLAT = 0.01
+FLAT_RANGE = 0.03
+CAPPED_S = 30.0
+# IOPS of a sweep that differ by less do not grow with the depth
+SAME_RATE = 0.07
+DEEP = 8
+# s; one request after another takes longer than that where a network answers, less where a thread of the host does
+NETWORK_S = 5e-4
+REPLICA_S = 10e-3
+POLLING = ("hipri", "sqthread_poll", "hipri_percentage")
+
+
+@rule("R53", "a CPU core without time left", Stage.CAP)
+def core_is_full(evidence: Evidence) -> Iterator[Diagnosis]:
+    for place, result in evidence.numbered_tests:
+        user, system = result.number("cpu.user"), result.number("cpu.system")
+        operations, took = result.operations, result.number("runtime") or 60
+        if result.kind != "fio" or user is None or system is None or not operations:
+            continue
+        if user + system < CORE_FULL or took < LONG_ENOUGH_S or result.direct is False:
+            continue
+        jobs = result.jobs or 1
+        each = jobs / operations
+        lines = (result.line("cpu.user") or result.line("cpu.system"), result.headline())
+        proofs = [
+            Proof(
+                f"usr {user:.1%} + sys {system:.1%} = {user + system:.1%} of each job's time.",
+                lines,
+            )
+        ]
+        switches, counted = result.number("ctx"), result.counted
+        if switches is not None and counted and switches / counted < NEVER_SLEEPS:
+            text = f"{count(switches)} context switches for {count(counted)} I/Os: it never sleeps."
+            proofs.append(Proof(text, (result.line("ctx"),)))
+        proofs.append(
+            Proof(f"{jobs} / {ops(operations)} = {seconds(each)} of CPU for each I/O.", lines[1:])
+        )
+        polls = any(result.options.get(name) not in (None, False, 0, "0") for name in POLLING)
+        if polls:
+            yield _polling(place, result, tuple(proofs))
+            continue
+        threads = "thread has" if jobs == 1 else f"{jobs} threads have"
+        yield Diagnosis(
+            Verdict.LIMIT,
+            f"fio's {threads} no CPU time left ({user + system:.1%} of a core each): {seconds(each)} of CPU for each "
+            f"I/O. {ops(operations)} is the limit of the CPU, not of the storage.",
+            "More depth finds no CPU; more threads on other cores do.",
+            tuple(proofs),
+            ("Interrupts of the disk on the same core take their share.",),
+            (
+                NextStep(
+                    "Use more jobs, one a core near the disk.",
+                    edit_command(result, numjobs=4 * jobs, group_reporting=1),
+                    "IOPS that grow with the jobs confirm it. --registerfiles, --fixedbufs and "
+                    "--hipri cost less CPU each.",
+                    {"numjobs": [1, 2, 4, 8]},
+                ),
+            ),
+            confidence=0.9 if result.direct else 0.7,
+            results=(place,),
+            silences=("R06", "R20"),
+        )
+
+
+def _polling(place: int, result: Result, proofs: tuple[Proof, ...]) -> Diagnosis:
+    return Diagnosis(
+        Verdict.FINE,
+        "fio polls for completions here, so a full CPU core is by design and says nothing about a limit.",
+        "",
+        proofs,
+        ("A core may be the limit as well.",),
+        (
+            NextStep(
+                "Measure without polling.",
+                edit_command(result, hipri=None, sqthread_poll=None),
+                "Equal IOPS with a core that is not full mean that the storage sets them.",
+            ),
+        ),
+        confidence=0.6,
+        results=(place,),
+    )
+
+
+@rule("R57", "a cap as it is sold", Stage.CAP)
+def capped(evidence: Evidence) -> Iterator[Diagnosis]:
+    found = [
+        (place, *cap)
+        for place, result in evidence.numbered_tests
+        if (cap := _cap(evidence, result))
+    ]
+    if not found:
+        return
+    results = evidence.results
+    caps = list(dict.fromkeys(text for _, text, _ in found))
+    proofs: list[Proof] = []
+    for place, _, names in found:
+        proofs += _flat_proofs(results[place], names)
+    cloud = _cloud_fact(evidence)
+    if cloud:
+        proofs.append(Proof(f"The volume is {cloud[0]}.", (cloud[1],)))
+    first = results[found[0][0]]
+    yield Diagnosis(
+        Verdict.LIMIT,
+        f"{' and '.join(caps)}: {'the caps' if len(caps) > 1 else 'a cap'} of the volume as it is provisioned, "
+        f"not a limit of a device. A limiter holds the rate, and more depth only waits.",
+        _crossing([results[place] for place, _, _ in found]),
+        tuple(proofs),
+        (
+            "The instance or virtual machine has caps of its own.",
+            "A limit that the host sets for a guest looks the same.",
+        ),
+        (
+            NextStep(
+                "Measure with large blocks, then with small ones: the cap of the bandwidth and of the IOPS.",
+                edit_command(first, bs="256k" if (first.block or 0) < 65536 else "4k"),
+                "At its other cap the volume is as flat. A higher rate comes from more provisioned IOPS or throughput.",
+                {"block_size": [4096, 65536, 262144]},
+            ),
+        ),
+        confidence=0.95 if cloud else 0.7,
+        results=tuple(place for place, _, _ in found),
+        silences=("R52", "R18", "R06", "R20"),
+    )
+
+
+def _cap(evidence: Evidence, result: Result) -> tuple[str, list[str]] | None:
+    """The cap that the result sits at, in words, and the volumes sold with it; None where it sits at none."""
+    operations, transfer, asked = result.operations, result.rate, result.asked_in_flight or 1
+    took = result.number("runtime") or 0
+    if not operations or not transfer or took < CAPPED_S * 0.95 or result.durable:
+        return None
+    flat, cloud = _is_flat(result), _cloud_fact(evidence)
+    disks = evidence.runs_on(result)
+    local = any(_is_local(evidence, disk) for disk in disks)
+    if flat is False or (local and not cloud) or (not cloud and (not flat or asked < 4)):
+        return None
+    at_iops, at_rate = media.caps_at_iops(operations), media.caps_at_bandwidth(transfer)
+    told = [f for f in evidence.facts.with_name("cloud.iops") if _near(operations, float(f.value))]
+    told += [
+        f for f in evidence.facts.with_name("cloud.bandwidth") if _near(transfer, float(f.value))
+    ]
+    if told and told[0].name == "cloud.iops":
+        return ops(operations), [f"{told[0].subject}: provisioned with that many IOPS"]
+    if told:
+        return rate_words(transfer), [f"{told[0].subject}: provisioned with that bandwidth"]
+    if at_iops and (not at_rate or (result.block or 0) <= 32 << 10):
+        return ops(operations), [volume.kind for volume in at_iops]
+    if at_rate:
+        return rate_words(transfer), [volume.kind for volume in at_rate]
+    baseline = _gp2_baseline(evidence, disks)
+    if flat and baseline and _near(operations, baseline):
+        return ops(operations), [f"gp2 of that size: {media.GP2_IOPS_PER_GIB} IOPS per GiB"]
+    return None
+
+
+def _near(value: float, cap: float) -> bool:
+    return bool(cap) and abs(value / cap - 1) <= media.CAP_TOLERANCE
+
+
+def _gp2_baseline(evidence: Evidence, disks: tuple[str, ...]) -> float | None:
+    sizes = [s for disk in disks if (s := evidence.facts.number(disk, "disk.size"))]
+    return media.gp2_baseline(sizes[0]) if sizes and _cloud_fact(evidence) else None
+
+
+def rate_words(transfer: float) -> str:
+    """ "125 MiB/s (131 MB/s)": caps are sold in either unit."""
+    return f"{transfer / media.MIB:.0f} MiB/s ({rate(transfer)})"
+
+
+def _is_flat(result: Result) -> bool | None:
+    """True where the samples of the rate hardly vary; None where the text shows no spread."""
+    known = None
+    for way in ("read", "write"):
+        for name in ("iops", "bandwidth"):
+            mean = result.number(f"{way}.{name}.mean")
+            spread = result.number(f"{way}.{name}.stddev")
+            least, most = result.number(f"{way}.{name}.min"), result.number(f"{way}.{name}.max")
+            if not mean or spread is None:
+                continue
+            ranged = least is None or most is None or (most - least) / mean < FLAT_RANGE
+            known = spread / mean < FLAT and ranged
+            if known:
+                return True
+    return known
+
+
+def _cloud_fact(evidence: Evidence) -> tuple[str, int] | None:
+    """Model or kind that only a cloud's volume has, and its line."""
+    for fact in evidence.facts:
+        cloudy = fact.name == "disk.model" and media.is_cloud_disk(str(fact.value))
+        if cloudy or fact.name == "cloud.kind":
+            return str(fact.value), fact.line
+    return None
+
+
+def _is_local(evidence: Evidence, disk: str) -> bool:
+    """True for a disk that one can buy, by its transport or the form of its model."""
+    facts = evidence.facts
+    if media.is_cloud_disk(facts.text(disk, "disk.model")):
+        return False
+    return facts.text(disk, "disk.transport") in ("sata", "sas", "usb", "nvme")
+
+
+def _flat_proofs(result: Result, names: list[str]) -> Iterator[Proof]:
+    operations, transfer, asked = (
+        result.operations or 0,
+        result.rate or 0,
+        result.asked_in_flight or 1,
+    )
+    spreads = [
+        (spread / mean, result.line(f"{way}.iops.stddev"))
+        for way in ("read", "write")
+        if (mean := result.number(f"{way}.iops.mean"))
+        and (spread := result.number(f"{way}.iops.stddev")) is not None
+    ]
+    flat = f", with a spread of {spreads[0][0]:.1%} over its samples" if spreads else ""
+    known = f" Known for it: {join_names(tuple(names))}." if names else ""
+    lines = tuple(line for line in (result.headline(), *(line for _, line in spreads)) if line)
+    yield Proof(f"{ops(operations)}, {rate_words(transfer)}{flat}.{known}", lines)
+    if result.latency:
+        text = (
+            f"Latency is depth over rate: {asked} / {ops(operations)} = "
+            f"{seconds(asked / operations)}; measured {seconds(result.latency)}."
+        )
+        yield Proof(
+            text, (result.line("lat.mean") or result.line("read.lat.mean") or result.headline(),)
+        )
+
+
+def _crossing(results: list[Result]) -> str:
+    most = max((r.operations or 0 for r in results), default=0)
+    widest = max((r.rate or 0 for r in results), default=0)
+    if len(results) < 2 or not most:
+        return "The same volume with another block size meets its other cap."
+    return f"Both caps meet at requests of {widest / most / 1024:.1f} KiB."
+
+
+@rule("R52", "one request at a time", Stage.CAP)
+def one_at_a_time(evidence: Evidence) -> Iterator[Diagnosis]:
+    for places in _sweeps(evidence):
+        single, deep = (evidence.results[places[0]], evidence.results[places[-1]])
+        took = (single.asked_in_flight or 1) / (single.operations or 1)
+        if took >= NETWORK_S or evidence.all_rotational(evidence.runs_on(single)):
+            continue
+        if single.blocking and (single.depth or 1) != (deep.depth or 1):
+            continue
+        guest = [
+            f
+            for f in evidence.facts
+            if f.name in ("vm.iothread", "vm.aio", "vm.bus", "vm.controller")
+        ]
+        proofs = [*_sweep_proofs(evidence, places)]
+        proofs += [
+            Proof(f"{f.subject or 'The guest'}: {f.name.removeprefix('vm.')} {f.value}.", (f.line,))
+            for f in guest
+        ]
+        yield Diagnosis(
+            Verdict.LIMIT,
+            f"Something below serves one request at a time, {seconds(took)} each: IOPS stay at "
+            f"{ops(deep.operations or 0)}, "
+            f"and latency grows with the depth.",
+            "In a virtual machine that is mostly the emulation of the disk: one thread that waits for each request.",
+            tuple(proofs),
+            ("A cap of the volume is flat as well, but then depth 1 is below it.",),
+            (
+                NextStep(
+                    "Repeat the sweep on the host, below the guest.",
+                    edit_command(single, iodepth=32),
+                    "If the host's IOPS grow with the depth, give the disk virtio-scsi-single with iothread, "
+                    "aio=io_uring or native, and cache=none.",
+                    {"iodepth": [1, 8, 32]},
+                ),
+            ),
+            confidence=0.9,
+            results=tuple(places),
+            silences=("R57", "R18", "R06", "R58"),
+        )
+
+
+@rule("R64", "writes that wait for replicas in a row", Stage.CAP)
+def replicas_in_a_row(evidence: Evidence) -> Iterator[Diagnosis]:
+    told = [f for f in evidence.facts if f.name == "replicated.kind"]
+    groups = [tuple(places) for places in _sweeps(evidence)]
+    alone = [
+        (place,) for place, r in evidence.numbered_tests if told and (r.asked_in_flight or 9) == 1
+    ]
+    for places in groups or alone[:1]:
+        single, deep = evidence.results[places[0]], evidence.results[places[-1]]
+        took = (single.asked_in_flight or 1) / (single.operations or 1e9)
+        share = (deep.rate or 0) / (evidence.facts.number("", "host.network") or 117e6)
+        if not NETWORK_S <= took <= 2 * REPLICA_S or share > 0.3 or not (deep.writes or told):
+            continue
+        if evidence.all_rotational(evidence.runs_on(single)) and not told:
+            continue
+        proofs = list(_sweep_proofs(evidence, list(places)))
+        proofs += [Proof(f"{f.subject} is replicated by {f.value}.", (f.line,)) for f in told]
+        text = (
+            f"{rate(deep.rate or 0)} is {share:.0%} of the network's "
+            f"{rate((deep.rate or 0) / share if share else 0)}."
+        )
+        proofs.append(Proof(text, (deep.headline(),)))
+        yield Diagnosis(
+            Verdict.LIMIT,
+            f"The volume takes one write at a time, {seconds(took)} each: the network, the replicas "
+            "and their disks in a "
+            f"row. That is latency and not bandwidth.",
+            "More jobs wait in the same row.",
+            tuple(proofs),
+            ("One thread of the volume's server handles all requests.",),
+            (
+                NextStep(
+                    "Measure the same with one replica, then on a node's own disk, and ping between the nodes.",
+                    edit_command(single),
+                    "The step at which most of the time goes away is the one to change; often it is the disks' flush.",
+                ),
+            ),
+            confidence=0.85 if told else 0.7,
+            results=tuple(places),
+            silences=("R52", "R57", "R18", "R06", "R22"),
+        )
+
+
+def _sweeps(evidence: Evidence) -> Iterator[list[int]]:
+    """Results of one test at a rising number of I/Os in flight whose IOPS stay and whose latency grows."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, result in evidence.numbered_tests:
+        if result.kind in ("fio", "sysbench") and result.operations and result.asked_in_flight:
+            key = (
+                result.kind,
+                result.pattern,
+                result.block,
+                result.target,
+                result.direct,
+                result.durable,
+            )
+            groups.setdefault(key, []).append(place)
+    for places in groups.values():
+        ordered = sorted(places, key=lambda p: evidence.results[p].asked_in_flight or 0)
+        first, last = evidence.results[ordered[0]], evidence.results[ordered[-1]]
+        low, high = first.asked_in_flight or 1, last.asked_in_flight or 1
+        rates = [evidence.results[p].operations or 0 for p in ordered]
+        flat = max(rates) <= (1 + SAME_RATE) * min(rates)
+        if low <= 2 and high >= DEEP * low * 0.99 and flat and _is_proportional(first, last):
+            yield ordered
+
+
+def _is_proportional(first: Result, last: Result) -> bool:
+    """True where latency grew as the I/Os in flight did; where it is not printed, flat IOPS imply it."""
+    if not first.latency or not last.latency:
+        return True
+    grown = last.latency / first.latency
+    return 0.7 < grown / ((last.asked_in_flight or 1) / (first.asked_in_flight or 1)) < 1.3
+
+
+def _sweep_proofs(evidence: Evidence, places: list[int]) -> Iterator[Proof]:
+    for place in places:
+        result = evidence.results[place]
+        asked, latency = result.asked_in_flight or 1, result.latency
+        wait = (
+            f", {seconds(latency)} each = {asked} x {seconds(latency / asked)}" if latency else ""
+        )
+        yield Proof(
+            f"{asked} in flight: {ops(result.operations or 0)}{wait}.", (result.headline(),)
+        )
+
+
+@rule("R62", "a CPU that sleeps between requests", Stage.CAP)
+def idle_states(evidence: Evidence) -> Iterator[Diagnosis]:
+    tests = [pair for pair in evidence.numbered_tests if pair[1].latency and pair[1].operations]
+    for place, slow in tests:
+        paced = any(slow.options.get(name) for name in ("rate_iops", "rate", "thinktime"))
+        for other, fast in tests:
+            alike = (
+                slow.pattern == fast.pattern and slow.block == fast.block and slow.kind == fast.kind
+            )
+            fewer = 5 * (slow.operations or 0) < (fast.operations or 0)
+            depth = (slow.asked_in_flight or 1) <= (fast.asked_in_flight or 1)
+            worse = (slow.latency or 0) > 1.5 * (fast.latency or 1)
+            near = (fast.latency or 1) > (slow.latency or 0) / 10
+            if not (paced and alike and fewer and depth and worse and near):
+                continue
+            if (
+                slow.target != fast.target
+                or (slow.latency or 1) > 2e-3
+                or slow.direct is not fast.direct
+            ):
+                continue
+            yield Diagnosis(
+                Verdict.LIMIT,
+                f"At {ops(slow.operations or 0)} an I/O takes {seconds(slow.latency or 0)}, at "
+                f"{ops(fast.operations or 0)} only "
+                f"{seconds(fast.latency or 0)}: between rare requests the CPU or the disk falls into "
+                "an idle state and has to wake.",
+                "The storage is not slower at a low rate; the host is.",
+                (
+                    Proof(
+                        f"{ops(slow.operations or 0)}: {seconds(slow.latency or 0)}.",
+                        (slow.headline(),),
+                    ),
+                    Proof(
+                        f"{ops(fast.operations or 0)}: {seconds(fast.latency or 0)}.",
+                        (fast.headline(),),
+                    ),
+                ),
+                (
+                    "Power states of an NVMe disk (APST) or of the link (ASPM) have the same effect.",
+                ),
+                (
+                    NextStep(
+                        "Switch deep C-states off for a trial, then measure at the low rate again.",
+                        "cpupower idle-set -D 10",
+                        "A latency as at the high rate confirms it. cpupower idle-set -E brings the states back.",
+                    ),
+                ),
+                confidence=0.75,
+                results=(place, other),
+                silences=("R18", "R17"),
+            )
+            break
