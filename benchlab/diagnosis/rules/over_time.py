@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Levels over time: a cache that fills, burst credits that end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from statistics import fmean, median, pstdev
+
+from agents.contracts import Series
+from benchlab.diagnosis import media
+from benchlab.diagnosis.evidence import Evidence, Result
+from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
+from benchlab.diagnosis.wording import edit_command, ops, rate, seconds, size
+
+# the last level must fill that share of the samples
+LAST_SHARE = 0.25
+# a fall by less is not a step
+LEAST_FALL = 2.0
+# spread of a level that a limiter holds
+FLAT_LEVEL = 0.02
+# spread of a level of a disk
+STEADY_LEVEL = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """Two levels of a series and the samples between: means in the series' unit, spreads as shares."""
+
+    before: float
+    after: float
+    spread_before: float
+    spread_after: float
+    # samples of each level
+    length_before: int
+    length_after: int
+    # s from the start to the middle of the step
+    at: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times lower the second level is."""
+        return self.before / self.after
+
+
+def find_fall(series: Series) -> Fall | None:
+    """The one step down of a series that stays down to its end; None where there is no such step."""
+    pairs = [(t, v) for t, v in zip(series.times, series.values, strict=False) if isfinite(v)]
+    values = [value for _, value in pairs]
+    if len(values) < 6 or max(values) <= 0:
+        return None
+    level = median(values[-max(2, round(LAST_SHARE * len(values))) :])
+    top = median(values[: max(2, len(values) // 6)])
+    if level <= 0 or top < LEAST_FALL * level:
+        return None
+    start = next(i for i in range(len(values)) if all(v < (top * level) ** 0.5 for v in values[i:]))
+    high = [v for v in values[:start] if v > 0.8 * top]
+    low = [v for v in values[start:] if v < 1.5 * level]
+    between = len(values) - len(high) - len(low)
+    if (
+        len(high) < 2
+        or len(low) < max(3, LAST_SHARE * len(values))
+        or between > max(2, len(values) // 6)
+    ):
+        return None
+    steady = low[1:] if len(low) > 3 else low
+    first = high[:-1] if len(high) > 3 else high
+    step = pairs[len(high) - 1][0]
+    return Fall(
+        fmean(first), fmean(steady), _spread(first), _spread(steady), len(high), len(low), step
+    )
+
+
+def _spread(values: Sequence[float]) -> float:
+    return pstdev(values) / fmean(values) if fmean(values) else 0.0
+
+
+def _tracks(evidence: Evidence, *names: str) -> Iterator[tuple[int, Result, Series, Fall]]:
+    """Falls of a metric, one a result: of each device, or of the tool's own samples."""
+    for place, result in enumerate(evidence.results):
+        for name in names:
+            tracks = [s for s in result.series if s.metric == name]
+            falls = [(s, fall) for s in tracks if (fall := find_fall(s))]
+            if falls:
+                series, fall = max(falls, key=lambda pair: pair[1].before)
+                yield place, result, series, fall
+                break
+
+
+@rule("R58", "burst credits that end", Stage.CAP)
+def credits_end(evidence: Evidence) -> Iterator[Diagnosis]:
+    names = ("read.iops", "write.iops", "read.bandwidth", "write.bandwidth")
+    for place, result, series, fall in _tracks(evidence, *names):
+        if (
+            fall.spread_before > FLAT_LEVEL
+            or fall.spread_after > FLAT_LEVEL
+            or not 2.5 <= fall.ratio <= 25
+        ):
+            continue
+        volume = _cloud_volume(evidence, series.device)
+        show = ops if series.metric.endswith("iops") else rate
+        known = media.caps_at_iops if series.metric.endswith("iops") else media.caps_at_bandwidth
+        if not volume and not known(fall.before):
+            continue
+        baseline, proofs = _baseline(evidence, series, fall, volume)
+        text = (
+            f"{show(fall.before)} within {fall.spread_before:.1%}, then {show(fall.after)} within "
+            f"{fall.spread_after:.1%}: {fall.ratio:.1f} times less."
+        )
+        lines = (result.line(series.metric, series.device) or result.first, result.last)
+        yield Diagnosis(
+            Verdict.LIMIT,
+            f"Burst credits ran out: {show(fall.before)} while they last, then {show(fall.after)}, the baseline"
+            f"{baseline}.",
+            "A mean over both levels is nobody's figure.",
+            (Proof(text, lines), *proofs),
+            ("The instance has burst credits of its own.",),
+            (
+                NextStep(
+                    "Measure for longer than the credits last, and name both levels. Watch BurstBalance meanwhile.",
+                    edit_command(
+                        evidence.watched_test(result) or result, runtime=3600, time_based=1
+                    ),
+                    "A volume without bursts (gp3: 3,000 IOPS at any size) or a larger one holds its rate.",
+                ),
+            ),
+            confidence=0.95 if volume else 0.7,
+            results=(place,),
+            silences=("R11", "R57", "R20"),
+        )
+
+
+def _cloud_volume(evidence: Evidence, device: str) -> str:
+    """Subject of the cloud's disk that the series is of; "" where no fact tells one."""
+    for fact in evidence.facts.with_name("disk.model"):
+        if media.is_cloud_disk(str(fact.value)) and device in ("", fact.subject):
+            return fact.subject
+    kinds = evidence.facts.with_name("cloud.kind")
+    return kinds[0].subject or device if kinds else ""
+
+
+def _baseline(
+    evidence: Evidence, series: Series, fall: Fall, volume: str
+) -> tuple[str, list[Proof]]:
+    """Words for the baseline that the volume's size gives, and its proofs."""
+    room = evidence.facts.number(volume, "disk.size") if volume else None
+    if not room or not series.metric.endswith("iops"):
+        return "", []
+    sold = media.gp2_baseline(room)
+    if abs(fall.after / sold - 1) > 0.05:
+        return "", []
+    lasts = media.GP2_CREDITS / (media.GP2_BURST - sold) if sold < media.GP2_BURST else 0
+    line = evidence.fact_line(volume, "disk.size")
+    text = (
+        f"{media.GP2_CREDITS / 1e6:.1f} million credits / (3,000 - {sold:,.0f}) = {seconds(lasts)}; "
+        f"it fell after about {seconds(fall.at)}."
+    )
+    return f", 3 IOPS per GiB: {sold:,.0f} for {size(room)}", [Proof(text, (line,))]
+
+
+@rule("R11", "a write cache that is full", Stage.BELIEVABLE)
+def write_cache_ends(evidence: Evidence) -> Iterator[Diagnosis]:
+    for place, result, series, fall in _tracks(evidence, "write.bandwidth", "write.iops"):
+        disks = [series.device] if series.device else list(evidence.runs_on(result))
+        if evidence.all_rotational(disks) or any(_cloud_volume(evidence, d) for d in disks or [""]):
+            continue
+        busy = result.track("util", series.device)
+        if busy is not None and min(busy.values[-3:]) < 0.9:
+            continue
+        reads = result.track("read.iops", series.device)
+        writes = result.track("write.iops", series.device)
+        if reads and writes and fmean(reads.values) > 0.05 * fmean(writes.values):
+            continue
+        if fall.spread_before > STEADY_LEVEL or fall.spread_after > 2 * STEADY_LEVEL:
+            continue
+        show = rate if series.metric.endswith("bandwidth") else ops
+        volume = fall.before * fall.at
+        until = f", after {size(volume)}" if series.metric.endswith("bandwidth") else ""
+        waits = result.track("write.await", series.device)
+        proofs = [
+            Proof(
+                f"{fall.length_before} samples at {show(fall.before)}, then {fall.length_after} at {show(fall.after)}: "
+                f"one step of {fall.ratio:.1f} times, and not back.",
+                (result.line(series.metric, series.device) or result.first, result.last),
+            )
+        ]
+        if until:
+            text = f"{show(fall.before)} x {seconds(fall.at)} = {size(volume)} until the step."
+            proofs.append(Proof(text, (result.first,)))
+        if waits:
+            text = f"A write waits {seconds(waits.values[0])} before and {seconds(waits.values[-1])} after."
+            proofs.append(Proof(text, (result.line("write.await", series.device) or result.first,)))
+        yield Diagnosis(
+            Verdict.DOUBT,
+            f"{show(fall.before)} lasts only until the SSD's write cache (SLC) is full{until}; the sustained rate is "
+            f"{show(fall.after)}. A mean over both belongs to neither.",
+            "After some minutes of idle the cache is empty again, so the next run starts fast.",
+            tuple(proofs),
+            (
+                "Flash that has to be erased first (no TRIM, a full disk) falls as well.",
+                "A disk that grows hot falls too: look at its temperature.",
+            ),
+            (
+                NextStep(
+                    "Write twice the capacity before you compare disks, and report burst and sustained rate apart.",
+                    edit_command(
+                        evidence.watched_test(result) or result, runtime=1200, time_based=1
+                    ),
+                    f"A rate that stays near {show(fall.after)} is the sustained one.",
+                ),
+            ),
+            confidence=0.85,
+            results=(place,),
+            silences=("R18", "R06", "R50", "R20"),
+        )
