@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from agents.contracts import ParseError
-from agents.outputs import fio_aims, fio_load
+from agents.contracts import Metric, ParseError
+from agents.outputs import fio_aims, fio_details, fio_load
 from agents.outputs.fio_log import GROUP_BITS, LAYOUTS, middle
 from agents.outputs.fio_model import (
     ALL_CLIENTS,
@@ -90,13 +90,29 @@ class Heads:
 
     rest: Mapping[str, object] = field(default_factory=dict)
     jobs: list[dict[str, object]] = field(default_factory=list)
+    # path and line of each of `jobs`, and the lines of all paths in a small document
+    places: list[tuple[str, int]] = field(default_factory=list)
+    lines: Lines = field(default_factory=dict)
 
-    def add_job(self, job: object) -> None:
+    def add_job(self, job: object, place: str = "", line: int = 0) -> None:
         if isinstance(job, dict):
-            head = {key: job[key] for key in HEAD if key in job}
+            head = {key: job[key] for key in (*HEAD, *fio_details.JOB_KEYS) if key in job}
             parts = {name: part for name in DIRECTIONS if isinstance(part := job.get(name), dict)}
-            head |= {name: {"runtime": part.get("runtime")} for name, part in parts.items()}
+            head |= {
+                name: {key: part.get(key) for key in ("runtime", *fio_details.SPREAD_KEYS)}
+                for name, part in parts.items()
+            }
             self.jobs.append(head)
+            self.places.append((place, line))
+
+    def details(self) -> list[Metric]:
+        """What the document shows beside the stored figures; the sum of all clients is left out."""
+        jobs = [
+            (job, place, line or self.lines.get(place, 0))
+            for job, (place, line) in zip(self.jobs, self.places, strict=True)
+            if job.get("jobname") != ALL_CLIENTS
+        ]
+        return fio_details.document_details(jobs, self.rest.get("disk_util"), self.lines)
 
 
 def parse_jobs(raw: bytes, heads: Heads | None = None) -> tuple[Iterator[FioJob], str]:
@@ -105,15 +121,19 @@ def parse_jobs(raw: bytes, heads: Heads | None = None) -> tuple[Iterator[FioJob]
     `heads` are filled as far as the jobs were taken.
     """
     document = fio_load.load_document(raw)
+    lines = _member_lines(raw, document.whole)
     if heads is not None:
-        heads.rest = document.rest
-        document = replace(document, jobs=_watched(document.jobs, heads))
-    return _document_jobs(document, _member_lines(raw, document.whole)), document.notes
+        heads.rest, heads.lines = document.rest, lines
+        name = "client_stats" if "client_stats" in document.rest else "jobs"
+        document = replace(document, jobs=_watched(document.jobs, heads, name))
+    return _document_jobs(document, lines), document.notes
 
 
-def _watched(jobs: Iterable[tuple[object, int]], heads: Heads) -> Iterator[tuple[object, int]]:
-    for job, line in jobs:
-        heads.add_job(job)
+def _watched(
+    jobs: Iterable[tuple[object, int]], heads: Heads, name: str
+) -> Iterator[tuple[object, int]]:
+    for index, (job, line) in enumerate(jobs):
+        heads.add_job(job, f"{name}[{index}]", line)
         yield job, line
 
 

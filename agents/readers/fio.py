@@ -15,7 +15,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from agents.contracts import Histogram, Metric, ParseError
-from agents.outputs import fio_fragments, fio_jobfile, fio_json, fio_terse, fio_text
+from agents.outputs import (
+    fio_details,
+    fio_fragments,
+    fio_jobfile,
+    fio_json,
+    fio_terse,
+    fio_text,
+)
 from agents.outputs.fio_model import DIRECTIONS
 from agents.readers import _command, _fio, _fio_options
 from agents.readers._fio import Printed
@@ -136,6 +143,7 @@ class _Read:
     trouble: str = ""
     histograms: Sequence[Histogram] = ()
     notes: Sequence[str] = ()
+    details: Sequence[Metric] = ()
 
 
 class _Lines:
@@ -208,7 +216,7 @@ def _parse_figures(raw: bytes) -> _Read:
         reported_options = _fio_options.of_document(heads)
         if refusal := fio_jobfile.without_storage(_fio_options.engines_of_document(heads)):
             return _Read(reported_options, trouble=refusal)
-        return _Read(reported_options, metrics, histograms=histograms)
+        return _Read(reported_options, metrics, histograms=histograms, details=heads.details())
     except ParseError as error:
         reported_options = _fio_options.of_broken(raw if len(raw) <= BIG else b"")
         return _Read(reported_options, trouble=str(error))
@@ -328,9 +336,8 @@ def _parsed(block: str, reported_options: _fio_options.ReportedOptions) -> _Read
     try:
         if fio_text.HEAD.search(block) and not fio_text.END.search(block):
             return _parse_cut_jobs(block, reported_options)
-        return _Read(
-            reported_options, tool.parse({"stdout": block.encode(errors="replace")}, tool.Options())
-        )
+        metrics = tool.parse({"stdout": block.encode(errors="replace")}, tool.Options())
+        return _Read(reported_options, metrics, details=fio_details.text_details(block))
     except ParseError as error:
         return _Read(reported_options, trouble=str(error))
 
@@ -339,7 +346,8 @@ def _parse_cut_jobs(block: str, reported_options: _fio_options.ReportedOptions) 
     """A result that lacks its closing summary. Raises ParseError."""
     fragment = fio_fragments.parse_cut_jobs(block)
     metrics = _fragment_metrics(fragment)
-    return _Read(reported_options, metrics, notes=(FRAGMENT, *fragment.notes))
+    notes, details = (FRAGMENT, *fragment.notes), fio_details.text_details(block)
+    return _Read(reported_options, metrics, notes=notes, details=details)
 
 
 def _shift_line(metric: Metric, line: int) -> Metric:
@@ -363,6 +371,7 @@ def _result_block(text: str, start: int, end: int, read: _Read, lines: _Lines) -
         version=reported_options.version,
         command=reported_options.command,
         metrics=metrics,
+        details=tuple(_shift_line(metric, max(metric.line, 1) + offset) for metric in read.details),
         histograms=tuple(read.histograms),
         options={} if trouble else dict(reported_options.options),
         options_complete=reported_options.complete and not trouble,
