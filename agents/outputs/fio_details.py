@@ -84,7 +84,7 @@ def _group_metrics(jobs: Sequence[JobDetails], labels: Mapping[str, str]) -> Ite
     for name in names:
         figures = [job.spreads[name] for job in jobs if name in job.spreads]
         if len(figures) == 1 or name.endswith((".mean", ".samples")):
-            total = sum(value for value, _ in figures)
+            total = sum((value for value, _ in figures), 0.0)
             yield Metric(name, total, _spread_unit(name), labels, line=figures[0][1])
 
 
