@@ -34,6 +34,8 @@ def work(raw):
     return fio.parse({"fio.json": raw}, fio.Options())
 """
 IMPORT = """
+import django
+django.setup()
 from agents.drivers import registry, text_reading
 from benchlab.imports import readings, texts
 registry.all_readers()
