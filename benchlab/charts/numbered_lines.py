@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice
@@ -51,9 +51,9 @@ def read_page(raw: bytes, line: int = 0) -> LinePage:
     total = max(1, raw.count(b"\n") + (not raw.endswith(b"\n")))
     number = page_number(line, total)
     lines = islice(BytesIO(raw or b"\n"), number * LINES_PER_PAGE, (number + 1) * LINES_PER_PAGE)
-    decoded = (
+    decoded = [
         line.removesuffix(b"\r\n").removesuffix(b"\n").decode("utf-8", "replace") for line in lines
-    )
+    ]
     return build_page(_shortened_lines(decoded), number, total, line)
 
 
@@ -64,7 +64,10 @@ def split_pages(text: str) -> Iterator[list[Row]]:
         yield _shortened_lines(lines[start : start + LINES_PER_PAGE])
 
 
-def _shortened_lines(lines: Iterable[str]) -> list[Row]:
+def _shortened_lines(lines: Sequence[str]) -> list[Row]:
+    # as nearly always
+    if len(max(lines, key=len, default="")) <= MAX_LINE_LETTERS:
+        return [(line, 0) for line in lines]
     return [(line[:MAX_LINE_LETTERS], max(0, len(line) - MAX_LINE_LETTERS)) for line in lines]
 
 

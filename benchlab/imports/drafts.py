@@ -9,15 +9,16 @@ PostgreSQL itself puts together, and comes out as slices.
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from io import BytesIO
 from typing import IO, Any, cast
 
+import orjson
 from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler
@@ -202,7 +203,7 @@ def _store_pages(row: DraftFile, text: str) -> None:
     plain = text.isascii() and "\0" not in text
     pages = enumerate(numbered_lines.split_pages(text))
     rows = (
-        (row.pk, number, json.dumps(lines if plain else _storable_rows(lines)))
+        (row.pk, number, orjson.dumps(lines if plain else _storable_rows(lines)).decode())
         for number, lines in pages
     )
     strips.copy_rows(DraftPage, ("file", "number", "rows"), rows)
@@ -333,10 +334,9 @@ def delete_expired() -> None:
 def store_parts(file: DraftFile, stream: IO[bytes]) -> None:
     """An upload as it came, as parts of its row."""
     stream.seek(0)
-    number = 0
-    while part := stream.read(PART):
-        DraftPart.objects.create(file=file, number=number, content=part)
-        number += 1
+    parts = enumerate(iter(partial(stream.read, PART), b""))
+    rows = ((file.pk, *part) for part in parts)
+    strips.copy_rows(DraftPart, ("file", "number", "content"), rows, ("int8", "int4", "bytea"))
 
 
 def read_parts(file: DraftFile) -> Iterator[bytes]:

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from agents.contracts import AgentError, ParseError, Shell
 from agents.jobs import job, large_files
-from agents.jobs.spool import Spool, Waiting
+from agents.jobs.spool import PIECE, Spool, Waiting
 from benchlab.runs import attempt_meta, transitions
 from benchlab.runs.models import Artifact, ArtifactPiece, Attempt, Layout, LiveChunk
 from benchlab.runs.states import AttemptPhase
@@ -68,18 +68,26 @@ def store_artifacts(attempt: Attempt, files: Mapping[str, bytes]) -> None:
 
 
 def store_all_artifacts(outputs: Iterable[tuple[Attempt, Mapping[str, bytes]]]) -> None:
-    """Store files of several attempts in one statement: together they should be small."""
-    Artifact.objects.bulk_create(
-        Artifact(
-            attempt=attempt,
-            name=name,
-            content=raw,
-            size=len(raw),
-            sha256=hashlib.sha256(raw).hexdigest(),
-        )
-        for attempt, files in outputs
-        for name, raw in files.items()
-    )
+    """Store files of several attempts in one statement, but large ones in pieces: a statement is text several times as
+    long as the bytes in it.
+    """
+    rows = []
+    for attempt, files in outputs:
+        for name, raw in files.items():
+            row = Artifact(attempt=attempt, name=name, content=raw, size=len(raw))
+            row.sha256 = hashlib.sha256(raw).hexdigest()
+            if len(raw) > PIECE:
+                _store_pieces(attempt, name, raw)
+                row.content = b""
+            rows.append(row)
+    Artifact.objects.bulk_create(rows)
+
+
+def _store_pieces(attempt: Attempt, name: str, raw: bytes) -> None:
+    whole = memoryview(raw)
+    for number, at in enumerate(range(0, len(raw), PIECE)):
+        packed = zlib.compress(whole[at : at + PIECE], 1)
+        ArtifactPiece.objects.create(attempt=attempt, name=name, number=number, packed=packed)
 
 
 # bytes of a file that is read with the others of its kind, by one query

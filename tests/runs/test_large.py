@@ -116,3 +116,19 @@ def test_an_output_that_is_no_file_fails_its_run_and_holds_no_host(make_campaign
     assert attempt.outcome == "failed"
     assert "not a plain file" in attempt.reason_text and "stays on the host" in attempt.reason_text
     shutil.rmtree(spool_of(attempt))
+
+
+def test_a_large_file_that_is_imported_is_kept_in_pieces(make_campaign, web, monkeypatch):
+    monkeypatch.setattr(artifacts, "PIECE", 1000)
+    campaign = make_campaign("echo 17 words; touch big few")
+    drive.plan_and_start(campaign)
+    drive.until(campaign, lambda: Attempt.objects.filter(phase="done").exists(), 60)
+    attempt = Attempt.objects.get()
+    raw = os.urandom(2500)
+    artifacts.store_artifacts(attempt, {"large": raw, "small": raw[:1000], "empty": b""})
+    rows = {row.name: row for row in attempt.artifacts.filter(name__in=["large", "small", "empty"])}
+    assert {name: (row.read(), bool(row.content)) for name, row in rows.items()} == {
+        "large": (raw, False), "small": (raw[:1000], True), "empty": (b"", False),
+    }  # fmt: skip
+    assert rows["large"].sha256 == hashlib.sha256(raw).hexdigest()
+    assert ArtifactPiece.objects.filter(attempt=attempt, name="large").count() == 3
