@@ -29,6 +29,7 @@ from agents.readers import diskspd as reader_diskspd
 from agents.readers import figures as reader_figures
 from agents.readers import fio as reader_fio
 from agents.readers import fio_log as reader_fio_log
+from agents.readers import fio_scripts as reader_fio_scripts
 from agents.readers import icf as reader_icf
 from agents.readers import iometer as reader_iometer
 from agents.readers import iostat as reader_iostat
@@ -191,6 +192,8 @@ of_reader_fio: protocols.Reader = reader_fio
 of_reader_fio_knownstart: protocols.KnownStart = reader_fio
 of_reader_fio_log: protocols.Reader = reader_fio_log
 of_reader_fio_log_joinstexts: protocols.JoinsTexts = reader_fio_log
+of_reader_yabs: protocols.Reader = reader_fio_scripts.DRIVERS["yabs"]
+of_reader_kbench: protocols.Reader = reader_fio_scripts.DRIVERS["kbench"]
 of_reader_icf: protocols.Reader = reader_icf
 of_reader_iometer: protocols.Reader = reader_iometer
 of_reader_iostat: protocols.Reader = reader_iostat
