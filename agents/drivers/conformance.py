@@ -23,6 +23,7 @@ from agents.layers import zfs as layer_zfs
 from agents.layers import zpool as layer_zpool
 from agents.layers import zvol as layer_zvol
 from agents.readers import bonnie as reader_bonnie
+from agents.readers import ceph as reader_ceph
 from agents.readers import dd as reader_dd
 from agents.readers import disk_marks as reader_disk_marks
 from agents.readers import diskspd as reader_diskspd
@@ -183,6 +184,8 @@ of_sampler_gstat: protocols.Sampler = sampler_gstat
 of_sampler_mdstat: protocols.Sampler = sampler_mdstat
 of_sampler_zpool: protocols.Sampler = sampler_zpool
 of_reader_bonnie: protocols.Reader = reader_bonnie
+of_reader_ceph_osd_bench: protocols.Reader = reader_ceph.DRIVERS["ceph_osd_bench"]
+of_reader_rados_bench: protocols.Reader = reader_ceph.DRIVERS["rados_bench"]
 of_reader_dd: protocols.Reader = reader_dd
 of_reader_crystaldiskmark: protocols.Reader = reader_disk_marks.DRIVERS["crystaldiskmark"]
 of_reader_kdiskmark: protocols.Reader = reader_disk_marks.DRIVERS["kdiskmark"]
