@@ -31,6 +31,16 @@ BSD = re.compile(
     rf"\((?P<rate>\d{{1,19}}) bytes/sec(?: - [^()]{{1,30}})?\)",
     re.ASCII,
 )
+# Other languages: "1073741824字节（1.1 GB，1.0 GiB）已复制，0.43 秒，2.5 GB/秒"
+LOCALIZED = re.compile(
+    rf"(?P<bytes>\d{{1,19}}) ?[^\d()（）]{{1,60}}(?:[(（][^()（）]{{1,60}}[)）] ?(?P<verb>[^\d()（）]{{1,60}}))?"
+    rf"[,，、] ?(?P<s>{_DECIMAL}(?:e[+-]?\d{{1,3}})?) (?:s|秒|[Ss]ek\w*|seg\w*|с)"
+    rf"[,，、] ?(?P<rate>{_DECIMAL}) (?P<unit>[kKMGTPE]?)B/(?:s|秒|с)"
+)
+LOCALIZED_RECORDS = re.compile(r"[^\d+]{0,20}(\d{1,18})\+(\d{1,18})[^\d+]{2,60}")
+COPIED = re.compile(
+    r"kopiert|copiés?|copiados?|copiati|已复制|已複製|コピーされました|скопирован|skopiowan"
+)
 POWERS = " KMGTPE"
 # no dd ran for thirty years
 LONGEST_S = 1e9
@@ -89,9 +99,46 @@ def parse_run(lines: Sequence[str]) -> list[Metric]:
     ]
 
 
+def parse_last_line(line: str) -> list[Metric]:
+    """Figures of the line that ends a result, without the blocks above it. Raises ParseError."""
+    match = summary(line)
+    if match is None:
+        raise ParseError("not dd's last line", 1, line)
+    printed = _checked(match, 1, line)
+    rate = printed.rate_over(printed.bytes)
+    return [
+        Metric("bytes", float(printed.bytes), Unit.BYTES, line=1),
+        Metric("runtime", printed.seconds, Unit.SECONDS, line=1),
+        Metric("bandwidth", rate, Unit.BYTES_PER_SECOND, note=printed.note, line=1),
+    ]
+
+
 def summary(line: str) -> re.Match[str] | None:
     """The line that ends a result; status=progress prints such lines, too."""
     return BUSYBOX.fullmatch(line) or GNU.fullmatch(line) or BSD.fullmatch(line)
+
+
+def in_english(lines: Sequence[str]) -> list[str]:
+    """The lines with dd's results in English, whatever language they are in: figures and their order are the same."""
+    english = list(lines)
+    for at, line in enumerate(lines):
+        match = LOCALIZED.fullmatch(line) if "B/" in line else None
+        figures = match or summary(line)
+        if match and COPIED.search(line):
+            english[at] = _english_summary(match)
+        records = [LOCALIZED_RECORDS.fullmatch(above) for above in lines[max(at - 2, 0) : at]]
+        if not figures or len(records) < 2 or not all(records):
+            continue
+        if match:
+            english[at] = _english_summary(match)
+        for above, way, record in zip((at - 2, at - 1), ("in", "out"), records, strict=True):
+            if record and not RECORDS.fullmatch(lines[above]):
+                english[above] = f"{record[1]}+{record[2]} records {way}"
+    return english
+
+
+def _english_summary(match: re.Match[str]) -> str:
+    return f"{match['bytes']} bytes copied, {match['s']} s, {match['rate']} {match['unit']}B/s"
 
 
 def last_shown(line: str) -> str:

@@ -78,7 +78,14 @@ REMARKS = re.compile(
     r"\* This file system and its mount options do not support direct(?: I/O, e\.g\. ext4 in journaled mode\.)?|"
     r"I/O, e\.g\. ext4 in journaled mode\.)"
 )
-RESULT = re.compile(r"((?:0|[1-9]\d{0,11})\.\d{3}) ops/sec(?: (0|[1-9]\d{0,14}) usecs/op)?")
+_WHOLE = r"(?:0|[1-9]\d{0,11})"
+# A decimal comma comes from the locale: the time beside it shows that it separates no thousands
+RESULT = re.compile(
+    rf"({_WHOLE}\.\d{{3}}|{_WHOLE},\d{{3}}(?= ops/sec \d)) ops/sec(?: (0|[1-9]\d{{0,14}}) usecs/op)?"
+)
+# Rows whose heading was cut off: with one write and with two they look alike
+UNNAMED = "unnamed"
+UNNAMED_ROWS = {method: method for method in METHODS}
 NOT_THERE = {
     "n/a": "n/a: this system has no such method",
     "n/a*": "n/a*: this file system and its mount options do not support direct I/O",
@@ -109,6 +116,8 @@ class Run:
     block: str = ""
     # the row at the very end of the text that is not whole
     cut: str = ""
+    # whether its first rows have lost their heading
+    is_fragment: bool = False
 
     def missing_rows(self, section: str) -> list[str]:
         """Words of the rows that this run lacks."""
@@ -149,8 +158,28 @@ def clean_line(line: str) -> str:
 
 
 def begins(line: str) -> bool:
-    """True when a run begins with the cleaned line."""
-    return bool(START.fullmatch(line)) or _section(line) is not None
+    """True when a run begins with the cleaned line: a heading, or a row that lost it and has both its figures."""
+    return bool(START.fullmatch(line)) or _section(line) is not None or _is_whole_row(line)
+
+
+def _is_whole_row(line: str) -> bool:
+    # nearly every line lacks it
+    if not line.endswith(" usecs/op"):
+        return False
+    row = ROW.fullmatch(line)
+    return bool(row and RESULT.fullmatch(row[2] or ""))
+
+
+def _lost_section(lines: Sequence[str], first: int) -> str:
+    """Section of the rows that begin at lines[first] without a heading, by their words or the heading that follows."""
+    words = (ROW.fullmatch(lines[first]) or [""])[1]
+    for name in ("open_sync", "other_descriptor", "unsynced"):
+        if words in SECTIONS[name].rows:
+            return name
+    below = (line for line in lines[first:] if line and not _is_whole_row(line))
+    following = _section(next(below, ""))
+    before = {"two": "one", "open_sync": "two"}
+    return before.get(following[0], UNNAMED) if following else UNNAMED
 
 
 def parse_run(lines: Sequence[str], first: int) -> Run:
@@ -159,6 +188,9 @@ def parse_run(lines: Sequence[str], first: int) -> Run:
     Raises ParseError, with lines counted from 1, for what looks like a row and cannot be right.
     """
     run, section = Run(first, first), ""
+    if _is_whole_row(lines[first]):
+        section, run.is_fragment = _lost_section(lines, first), True
+        run.sections[section] = set()
     for index in range(first, len(lines)):
         line = lines[index]
         if not line:
@@ -168,7 +200,7 @@ def parse_run(lines: Sequence[str], first: int) -> Run:
         if head := _section(line):
             section, kilobytes = head
             # a section of another run: it was there, or one that follows it
-            order = list(SECTIONS)
+            order = [UNNAMED, *SECTIONS]
             if any(order.index(earlier) >= order.index(section) for earlier in run.sections):
                 break
             run.sections[section] = set()
@@ -212,12 +244,18 @@ def _parse_line(run: Run, section: str, line: str, index: int, lines: Sequence[s
     row = ROW.fullmatch(line)
     if not row or not section:
         return False
-    words, table = _test_name(row[1], section), SECTIONS[section]
-    if words not in table.rows:
-        if not row[2]:
+    words = _test_name(row[1], section)
+    rows = UNNAMED_ROWS if section == UNNAMED else SECTIONS[section].rows
+    if words not in rows:
+        # those of a part that lost its heading, too
+        if not row[2] or run.is_fragment:
             return False
-        raise ParseError(f"no row of the section {table.title!r}", index + 1, line)
+        title = SECTIONS[section].title
+        raise ParseError(f"no row of the section {title!r}", index + 1, line)
     if words in run.sections[section]:
+        if section == UNNAMED:
+            # of another run
+            return False
         raise ParseError(f"{words} appears twice", index + 1, line)
     readable = row[2] in NOT_THERE or RESULT.fullmatch(row[2] or "")
     if not readable and not any(lines[at] for at in range(index + 1, len(lines))):
@@ -226,7 +264,7 @@ def _parse_line(run: Run, section: str, line: str, index: int, lines: Sequence[s
     if not row[2]:
         # a word of somebody's text
         return False
-    run.metrics += _row_metrics(table.rows[words], row[2], run, index + 1, line)
+    run.metrics += _row_metrics(rows[words], row[2], run, index + 1, line)
     run.sections[section].add(words)
     return True
 
@@ -251,9 +289,9 @@ def _row_metrics(name: str, figures: str, run: Run, number: int, line: str) -> l
         why = NOT_THERE[figures]
         return [Metric(f"{name}.ops", None, Unit.OPS_PER_SECOND, labels, why, number)]
     match = RESULT.fullmatch(figures)
-    if not match or not float(match[1]):
+    if not match or not float(match[1].replace(",", ".")):
         raise ParseError("neither a rate in ops/sec nor n/a", number, line)
-    rate = float(match[1])
+    rate = float(match[1].replace(",", "."))
     metrics = [Metric(f"{name}.ops", rate, Unit.OPS_PER_SECOND, labels, line=number)]
     if match[2]:
         # the rate has three digits after the point, the time has none

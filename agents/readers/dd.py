@@ -10,15 +10,17 @@ from dataclasses import dataclass, field
 
 from agents.contracts import ParseError
 from agents.outputs import dd_output
-from agents.texts.parsed_result import ParsedResult
+from agents.texts.parsed_result import FRAGMENT, ParsedResult
 from agents.tools.dd import CONVERSIONS
 from agents.tools.dd import FLAGS as TOOL_FLAGS
 from agents.tools.dd import SOURCES as ZERO_SOURCES
 
 LABEL = "dd"
-KEYWORDS = ("copied,", "bytes/sec", re.compile(r"\+\d"))
+KEYWORDS = (dd_output.COPIED, "copied,", "bytes/sec", re.compile(r"\+\d"))
 # lines that may stand between a command and its result: complaints, progress
 REACH = 4
+# how dd prints the time of its progress
+WHOLE_SECONDS = re.compile(r"copied, \d+ s")
 # characters of a line that is none of dd's
 MANY = 60_000
 # "1024+0 Datensätze ein", "记录了1024+0 的读入": dd in another language, twice, then a line with a rate
@@ -31,7 +33,7 @@ NOT_ENGLISH = "dd printed this in another language; run it again with LC_ALL=C"
 
 
 def find_results(text: str, name: str) -> list[ParsedResult]:
-    lines = [_clean_line(line) for line in text.split("\n")]
+    lines = dd_output.in_english([_clean_line(line) for line in text.split("\n")])
     return list(_find_blocks(lines))
 
 
@@ -57,7 +59,7 @@ def _find_blocks(lines: Sequence[str]) -> Iterator[ParsedResult]:
             # Progress belongs to the result that follows it; without one, the rest was cut.
             end = after
             if after == len(lines) or _way(lines[after]) != "in":
-                yield _trouble(lines, at, end, CUT)
+                yield _last_line(lines, at, end)
         else:
             end = at + 1
         at = end
@@ -97,6 +99,33 @@ def _foreign(lines: Sequence[str], at: int) -> bool:
     first, second, third = lines[at : at + 3]
     return bool(
         FOREIGN.fullmatch(first) and FOREIGN.fullmatch(second) and FOREIGN_RATE.match(third)
+    )
+
+
+def _last_line(lines: Sequence[str], start: int, end: int) -> ParsedResult:
+    """The end of a result, alone; whole seconds, or several such lines, are progress of a copy that went on."""
+    if end - start > 1 or WHOLE_SECONDS.search(lines[start]):
+        return _trouble(lines, start, end, CUT)
+    try:
+        metrics = dd_output.parse_last_line(lines[start])
+    except ParseError as error:
+        return _trouble(lines, start, end, str(error).partition(" (line ")[0])
+    at, command = _nearest_command(
+        lines, start, {metric.name: metric.value or 0.0 for metric in metrics}
+    )
+    if at < start and (command is None or "status=progress" in lines[at]):
+        return _trouble(lines, start, end, CUT)
+    return ParsedResult(
+        kind="dd",
+        first=at + 1,
+        last=end,
+        title=command.text if command else f"dd of {metrics[0].value:.0f} bytes",
+        tool="dd",
+        command=command.text if command else "",
+        metrics=tuple(dataclasses.replace(metric, line=end) for metric in metrics),
+        options=command.options if command else {},
+        outstanding=1,
+        notes=(FRAGMENT, *(command.notes if command else ())),
     )
 
 
@@ -166,6 +195,9 @@ def _unfinished(sizes: Mapping[str, int], figures: dict[str, float]) -> Iterator
 def _fits(sizes: Mapping[str, int], figures: dict[str, float]) -> bool:
     """Blocks and bytes are what the command asked for, or fewer: an input may end early, a disk be full."""
     count = sizes.get("count")
+    if "records.in" not in figures:
+        block = sizes.get("block_size") or sizes.get("ibs") or 512
+        return not count or figures["bytes"] <= count * block
     written = sizes.get("block_size") or sizes.get("obs") or 512
     read = sizes.get("block_size") or sizes.get("ibs") or 512
     if count and figures["records.in"] > count:

@@ -8,10 +8,10 @@ import re
 from agents.contracts import ParseError
 from agents.outputs import pg_test_fsync_text as text
 from agents.readers import _command
-from agents.texts.parsed_result import ParsedResult
+from agents.texts.parsed_result import FRAGMENT, ParsedResult
 
 LABEL = "pg_test_fsync"
-KEYWORDS = (" per test", "Compare ", "Test ", "Non-")
+KEYWORDS = (" usecs/op", " per test", "Compare ", "Test ", "Non-")
 KIND = "pg_test_fsync"
 FILE = re.compile(r"(?:^|\s)(?:-f\s*|--filename[= ]\s*)(\S+)")
 PATH_VERSION = re.compile(r"(?:postgresql|pgsql|postgres|pg)[-/]?(\d{1,2}(?:\.\d{1,2}){0,2})/")
@@ -76,6 +76,10 @@ def _file_option(command: _command.Command) -> dict[str, str]:
 
 def _run_notes(run: text.Run, command: str) -> list[str]:
     notes = [f"missing: {'; '.join(run.missing_parts)}"] if run.missing_parts else []
+    if run.is_fragment:
+        notes = [FRAGMENT]
+    if text.UNNAMED in run.sections:
+        notes.append("without a heading: whether each test is of one write or of two is unknown")
     if run.cut:
         notes.append(f"truncated within the line of {run.cut}")
     if version := PATH_VERSION.search(command):
