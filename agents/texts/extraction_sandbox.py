@@ -151,7 +151,7 @@ class TooSlow(BaseException):
 
 def run_request() -> None:
     request = Request(**json.loads(sys.stdin.buffer.readline()))
-    confine(request)
+    confine(request.total_seconds, request.memory_bytes)
     names: dict[str, str] = {}
     texts = {
         name: extraction.decode_output(sys.stdin.buffer.read(size))
@@ -167,12 +167,12 @@ def run_request() -> None:
             return
 
 
-def confine(request: Request) -> None:
+def confine(cpu_seconds: int, memory_bytes: int) -> None:
     """Give up what the process does not need, for good."""
     os.nice(NICENESS)
     limits = {
-        resource.RLIMIT_CPU: request.total_seconds,
-        resource.RLIMIT_AS: request.memory_bytes,
+        resource.RLIMIT_CPU: cpu_seconds,
+        resource.RLIMIT_AS: memory_bytes,
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_CORE: 0,
     }

@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agents.context.model import Fact, Facts
 from agents.context.reading import read_facts
+from agents.contracts import Metric
 from agents.drivers import text_reading
 from agents.texts.parsed_result import ParsedResult, Reading
 from benchlab.diagnosis.evidence import Evidence, Result
@@ -12,8 +17,41 @@ from benchlab.diagnosis.evidence import Evidence, Result
 def read_evidence(text: str, name: str = "") -> tuple[Evidence, Reading]:
     """Evidence of the text, and what its readers found and left unread."""
     reading = text_reading.read_text(text, name)
+    return build_evidence(reading, text), reading
+
+
+def build_evidence(reading: Reading, text: str) -> Evidence:
+    """Evidence of a text that was read."""
     results = tuple(_result(parsed) for parsed in reading.results if not parsed.trouble)
-    return Evidence(results, read_facts(text), tuple(text.split("\n"))), reading
+    return Evidence(results, read_facts(text), tuple(text.split("\n")))
+
+
+def join_evidence(parts: Sequence[Evidence]) -> Evidence:
+    """Evidence of several texts as if they were pasted one below the other."""
+    results: list[Result] = []
+    facts: list[Fact] = []
+    lines: list[str] = []
+    for part in parts:
+        before = len(lines)
+        results += [_moved_result(result, before) for result in part.results]
+        facts += [replace(fact, line=fact.line + before) for fact in part.facts]
+        lines += part.lines
+    return Evidence(tuple(results), Facts(tuple(facts)), tuple(lines))
+
+
+def _moved_result(result: Result, by: int) -> Result:
+    """The result with every line number larger by `by`; 0 stays, as it names no line."""
+    return replace(
+        result,
+        metrics=_moved_metrics(result.metrics, by),
+        details=_moved_metrics(result.details, by),
+        first=result.first + by,
+        last=result.last + by,
+    )
+
+
+def _moved_metrics(metrics: Sequence[Metric], by: int) -> tuple[Metric, ...]:
+    return tuple(replace(row, line=row.line + by) if row.line else row for row in metrics)
 
 
 def _result(parsed: ParsedResult) -> Result:

@@ -31,6 +31,7 @@ LISTEN = (
 )
 # Loaded on demand: every other command starts without them.
 LOADED = {
+    "diagnose": "benchlab.imports.diagnose_text:run_command",
     "install-service": "benchlab.up.install_service:run",
     "wheelhouse": "benchlab.up.wheelhouse:wheelhouse",
 }
@@ -47,6 +48,7 @@ FOR_DEVELOPERS = {
 HELP = {
     "up": "start everything, print the address (--port, --host, --detach, --no-campaign)",
     "down": "stop what `up` started",
+    "diagnose": "say what the output of a benchmark means, and what to run next (FILE...; --json)",
     "check": "try every setting for real: database, broker, keys, mail, single sign-on, Chromium",
     "doctor": "check stored files and the audit log against their hashes",
     "backup": "write all there is, and its keys, into a new directory; runs go on",

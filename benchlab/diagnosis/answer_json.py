@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An answer as JSON: what the API and the command print, what a draft and a campaign store, and what pages render.
+
+Each quoted line comes with its number and its text, so nobody needs the paste again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypedDict
+
+from agents import options as driver_options
+from agents.drivers import registry
+from agents.errors import AgentError
+from agents.plaintext import one_line
+from benchlab.diagnosis.answers import MAX_SHOWN, Answer
+from benchlab.diagnosis.evidence import Evidence, Result
+from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Verdict
+
+# characters of a quoted line
+MAX_QUOTE = 200
+# lines that one proof quotes
+MAX_QUOTED_LINES = 5
+# runs of a campaign that one diagnosis names
+MAX_RUNS = 1000
+
+
+class LineJson(TypedDict):
+    """A line of the text. `file`: id of the draft's file, 0 for a single text."""
+
+    number: int
+    text: str
+    file: int
+
+
+class ProofJson(TypedDict):
+    text: str
+    lines: list[LineJson]
+
+
+class WorkloadJson(TypedDict):
+    """A workload that takes the next step; lists are in `sweep`."""
+
+    tool: str
+    options: dict[str, Any]
+    sweep: dict[str, list[Any]]
+
+
+class NextStepJson(TypedDict):
+    text: str
+    command: str
+    expect: str
+    options: dict[str, Any]
+    workload: WorkloadJson | None
+
+
+class DiagnosisJson(TypedDict):
+    """A diagnosis. `runs`: ids of the runs of a campaign that it is about. `also`: other files that have it, too."""
+
+    rule: str
+    label: str
+    verdict: str
+    claim: str
+    meaning: str
+    proofs: list[ProofJson]
+    alternatives: list[str]
+    next_steps: list[NextStepJson]
+    runs: list[int]
+    also: int
+
+
+class AnswerJson(TypedDict):
+    """An answer. `readable`: results that were read. `note`: what was left out, "" if nothing was."""
+
+    headline: str
+    nothing_unusual: bool
+    readable: int
+    shown: list[DiagnosisJson]
+    folded: list[DiagnosisJson]
+    checked: list[str]
+    note: str
+
+
+def answer_to_json(answer: Answer, evidence: Evidence, note: str = "") -> AnswerJson:
+    """The answer with the lines that it quotes from the evidence."""
+    return _with_headline(
+        {
+            "headline": "",
+            "nothing_unusual": answer.nothing_unusual,
+            "readable": answer.readable,
+            "shown": [_diagnosis(diagnosis, evidence) for diagnosis in answer.shown],
+            "folded": [_diagnosis(diagnosis, evidence) for diagnosis in answer.folded],
+            "checked": list(answer.checked),
+            "note": note,
+        }
+    )
+
+
+def assign_lines(answer: AnswerJson, places: Sequence[tuple[int, int]]) -> AnswerJson:
+    """The answer for joined texts, with each quoted line under the number that it has in its own file.
+
+    `places`: for each file the lines before it, and its id.
+    """
+    for row in _all_rows(answer):
+        for line in (line for proof in row["proofs"] for line in proof["lines"]):
+            before, file = max(place for place in places if place[0] < line["number"])
+            line["number"], line["file"] = line["number"] - before, file
+    return answer
+
+
+def merge_answers(answers: Sequence[AnswerJson], note: str = "") -> AnswerJson:
+    """One answer for several files. A diagnosis that several files share appears once, with the number of the others.
+
+    Doubts and limits come first, and those of more files before those of fewer.
+    """
+    if len(answers) == 1:
+        return {**answers[0], "note": note}
+    merged: dict[tuple[str, str], DiagnosisJson] = {}
+    for answer in answers:
+        rows = {(row["rule"], row["verdict"]): row for row in reversed(_all_rows(answer))}
+        for key, row in rows.items():
+            if key in merged:
+                merged[key]["also"] += 1
+            else:
+                merged[key] = row
+    ranked = sorted(merged.values(), key=lambda row: (row["verdict"] == Verdict.FINE, -row["also"]))
+    return _with_headline(
+        {
+            "headline": "",
+            "nothing_unusual": any(answer["readable"] for answer in answers)
+            and all(row["verdict"] == Verdict.FINE for row in ranked),
+            "readable": sum(answer["readable"] for answer in answers),
+            "shown": ranked[:MAX_SHOWN],
+            "folded": ranked[MAX_SHOWN:],
+            "checked": answers[0]["checked"] if answers else [],
+            "note": note,
+        }
+    )
+
+
+def _all_rows(answer: AnswerJson) -> list[DiagnosisJson]:
+    return [*answer["shown"], *answer["folded"]]
+
+
+def _with_headline(answer: AnswerJson) -> AnswerJson:
+    return {**answer, "headline": _headline(answer)}
+
+
+def _headline(answer: AnswerJson) -> str:
+    """The answer in one sentence, for the top of a card or of a terminal's output."""
+    results = answer["readable"]
+    if not results and answer["note"]:
+        return "Nothing was diagnosed."
+    if not results:
+        return "No result was recognised, so there is nothing to diagnose."
+    read = f"{results} result{'' if results == 1 else 's'}"
+    if answer["nothing_unusual"]:
+        return f"Nothing unusual in {read}."
+    found = sum(row["verdict"] != Verdict.FINE for row in _all_rows(answer))
+    return f"{found} likely cause{'' if found == 1 else 's'} found in {read}."
+
+
+def _diagnosis(diagnosis: Diagnosis, evidence: Evidence) -> DiagnosisJson:
+    about = [evidence.results[at] for at in diagnosis.results if at < len(evidence.results)]
+    measured = next(iter(about or evidence.tests), None)
+    return {
+        "rule": diagnosis.rule,
+        "label": diagnosis.label,
+        "verdict": diagnosis.verdict.value,
+        "claim": one_line(diagnosis.claim),
+        "meaning": one_line(diagnosis.meaning),
+        "proofs": [_proof(proof, evidence) for proof in diagnosis.proofs],
+        "alternatives": [one_line(text) for text in diagnosis.alternatives],
+        "next_steps": [_next_step(step, measured) for step in diagnosis.next_steps],
+        "runs": sorted({result.run for result in about} - {0})[:MAX_RUNS],
+        "also": 0,
+    }
+
+
+def _proof(proof: Proof, evidence: Evidence) -> ProofJson:
+    numbers: Iterable[int] = [line for line in proof.lines if line > 0][:MAX_QUOTED_LINES]
+    return {
+        "text": one_line(proof.text),
+        "lines": [
+            {"number": line, "text": one_line(evidence.quote(line), MAX_QUOTE), "file": 0}
+            for line in numbers
+        ],
+    }
+
+
+def _next_step(step: NextStep, measured: Result | None) -> NextStepJson:
+    return {
+        "text": one_line(step.text),
+        "command": step.command,
+        "expect": one_line(step.expect),
+        "options": dict(step.options),
+        "workload": _workload(step.options, measured) if step.options and measured else None,
+    }
+
+
+def _workload(wanted: Mapping[str, Any], measured: Result) -> WorkloadJson | None:
+    """The result's own options with those of the next step; None where the tool does not take them."""
+    tool = measured.kind
+    driver = registry.all_tools().get(tool)
+    if driver is None:
+        return None
+    known = {spec.name: spec for spec in dataclasses.fields(driver.Options)}
+    chosen = {
+        name: [_typed(value, known.get(name)) for value in values]
+        for name, values in ((name, _as_list(value)) for name, value in wanted.items())
+    }
+    sweep = {name: values for name, values in chosen.items() if len(values) > 1}
+    fixed = {name: values[0] for name, values in chosen.items() if len(values) == 1}
+    own = {
+        name: value
+        for name, value in measured.options.items()
+        if name in known and name not in sweep
+    }
+    # Options that were read from a text need not be those that the tool takes.
+    for base in (own, {}):
+        first_point = {name: values[0] for name, values in sweep.items()}
+        try:
+            driver_options.build_options(driver.Options, {**base, **fixed, **first_point})
+        except AgentError:
+            continue
+        return {"tool": tool, "options": {**base, **fixed}, "sweep": sweep}
+    return None
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _typed(value: Any, spec: dataclasses.Field[Any] | None) -> Any:
+    """fio says direct=1; the driver's option is true or false."""
+    return bool(value) if spec is not None and spec.type in (bool, "bool") else value

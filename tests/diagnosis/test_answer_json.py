@@ -1,0 +1,75 @@
+"""An answer as JSON: quoted lines, several texts, and the workload of a next step."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchlab.diagnosis.answer_json import (
+    AnswerJson,
+    answer_to_json,
+    assign_lines,
+    merge_answers,
+)
+from benchlab.diagnosis.answers import diagnose
+from benchlab.diagnosis.pasted import join_evidence, read_evidence
+from tests.diagnosis.made import FIO, LINE_OF_IOPS, four_diagnoses  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("four_diagnoses")
+
+
+def answer_of(text: str) -> AnswerJson:
+    evidence, _ = read_evidence(text)
+    return answer_to_json(diagnose(evidence), evidence)
+
+
+def test_proofs_quote_their_lines():
+    answer = answer_of(FIO)
+    assert [row["rule"] for row in answer["shown"]] == ["T4", "T1", "T2"]
+    assert [row["rule"] for row in answer["folded"]] == ["T3"]
+    assert answer["headline"] == "3 likely causes found in 1 result."
+    (proof,) = answer["shown"][1]["proofs"]
+    quoted = {line["number"]: line["text"] for line in proof["lines"]}
+    assert quoted[LINE_OF_IOPS].startswith("read: IOPS=12.1k")
+
+
+def test_a_next_step_has_the_workload_of_its_result():
+    (step,) = answer_of(FIO)["shown"][1]["next_steps"]
+    workload = step["workload"]
+    assert workload is not None and workload["tool"] == "fio"
+    assert workload["sweep"] == {"iodepth": [1, 4, 16]}
+    assert (
+        workload["options"] | {"rw": "randread", "block_size": 4096, "direct": True}
+        == (workload["options"])
+    )
+    assert workload["options"]["ioengine"] == "io_uring" and "iodepth" not in workload["options"]
+
+
+def test_lines_of_joined_texts_are_those_of_their_files():
+    parts = [read_evidence(text)[0] for text in ("$ lsblk\n\n", FIO)]
+    evidence = join_evidence(parts)
+    before = len(parts[0].lines)
+    assert evidence.results[0].line("read.iops") == before + LINE_OF_IOPS
+    shifted = answer_to_json(diagnose(evidence), evidence)
+    placed = assign_lines(shifted, [(0, 51), (before, 52)])
+    (proof,) = placed["shown"][1]["proofs"]
+    assert {line["file"] for line in proof["lines"]} <= {51, 52}
+    assert proof["lines"][0]["file"] == 52
+
+
+def test_files_of_an_archive_share_a_diagnosis():
+    answer = answer_of(FIO)
+    merged = merge_answers([answer, answer, answer_of("nothing")])
+    assert merged["readable"] == 2 and not merged["nothing_unusual"]
+    assert {row["rule"]: row["also"] for row in merged["shown"]} == {"T4": 1, "T1": 1, "T2": 1}
+
+
+def test_the_answer_for_one_file_stays_as_it_is():
+    answer = answer_of(FIO + FIO.replace("deep", "other"))
+    assert answer["readable"] == 2 and merge_answers([answer]) == answer
+
+
+def test_nothing_unusual_says_what_was_read(monkeypatch):
+    monkeypatch.setattr("benchlab.diagnosis.answers.all_rules", lambda: {})
+    assert answer_of(FIO)["headline"] == "Nothing unusual in 1 result."
+    answer = answer_of("no tool printed this")
+    assert not answer["nothing_unusual"] and answer["headline"].startswith("No result")

@@ -1,0 +1,62 @@
+"""`diagnose FILE...` on a terminal, without a database."""
+
+from __future__ import annotations
+
+import io
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from benchlab.imports import diagnose_text
+from tests.diagnosis.made import FIO, four_diagnoses  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("four_diagnoses")
+
+
+@pytest.fixture
+def fio(tmp_path):
+    path = tmp_path / "fio.txt"
+    path.write_text(FIO)
+    return str(path)
+
+
+def test_the_answer_fits_80_columns(fio, capsys):
+    assert diagnose_text.run_command([fio]) == 0
+    text = capsys.readouterr().out
+    assert "DOUBT  The queue depth of 32 had no effect" in text
+    assert "line 7: read: IOPS=12.1k" in text and "Next: Measure with a queue" in text
+    free = [
+        line
+        for line in text.splitlines()
+        if not line.strip().startswith(("line ", "fio ", "READ:"))
+    ]
+    assert max(map(len, free)) <= diagnose_text.WIDTH
+
+
+def test_json_is_that_of_the_api(fio, capsys):
+    assert diagnose_text.run_command([fio, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["shown"][1]["rule"] == "T1"
+    assert diagnose_text.run_command([fio, fio, "--json"]) == 0
+    assert [row["file"] for row in json.loads(capsys.readouterr().out)] == [fio, fio]
+
+
+def test_standard_input(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(FIO.encode())))
+    assert diagnose_text.run_command(["-"]) == 0
+    assert "3 likely causes found in 1 result." in capsys.readouterr().out
+
+
+def test_a_file_that_cannot_be_read_is_exit_code_2(fio, tmp_path, capsys):
+    (tmp_path / "picture").write_bytes(b"\x89PNG\0\0")
+    assert diagnose_text.run_command([fio, str(tmp_path / "picture"), "/no/such"]) == 2
+    captured = capsys.readouterr()
+    assert "/no/such: No such file" in captured.err and "binary" in captured.err
+    assert "DOUBT" in captured.out
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
+    path = tmp_path / "hostile.txt"
+    path.write_text(FIO.replace("deep:", "de\x07ep:"))
+    diagnose_text.run_command([str(path)])
+    assert "\x07" not in capsys.readouterr().out
