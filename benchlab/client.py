@@ -112,6 +112,14 @@ class Lab:
             page = json.loads(self._send("GET", f"{path}?{urlsplit(page['next']).query}"))
             yield from page["results"]
 
+    def diagnose(self, text: str) -> dict[str, Any]:
+        """The most likely meaning of a tool's output, and what to run next: "shown", "folded", "checked".
+
+        for row in lab.diagnose(open("fio.txt").read())["shown"]: print(row["verdict"], row["claim"])
+        """
+        answer: dict[str, Any] = self.post("/api/diagnose/", {"text": text})
+        return answer
+
     def plan(self, campaign: int) -> dict[str, str]:
         """Plan every layout that is not started, print what each would destroy; layout -> fingerprint.
 

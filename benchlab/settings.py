@@ -56,6 +56,7 @@ INSTALLED_APPS = [
     "benchlab.runs",
     "benchlab.findings",
     "benchlab.imports",
+    "benchlab.diagnosis",
     "benchlab.dynamo",
     "benchlab.charts",
     "benchlab.verdicts",
@@ -334,7 +335,11 @@ BENCHLAB_API_RATES = {
     "token": env.number("BENCHLAB_API_PER_TOKEN", 1200),
     "user": env.number("BENCHLAB_API_PER_USER", 3000),
     "export": env.number("BENCHLAB_API_EXPORTS", 240),
+    # On pages, too. Each may take seconds of CPU time.
+    "diagnosis": env.number("BENCHLAB_DIAGNOSES", 20),
 }
+# Whether guests may have a text diagnosed: /diagnose/ and POST /api/diagnose/.
+BENCHLAB_OPEN_DIAGNOSIS = env.flag("BENCHLAB_OPEN_DIAGNOSIS")
 SPECTACULAR_SETTINGS = {
     "TITLE": "BenchLab",
     "DESCRIPTION": "Storage benchmark campaigns: hosts, topologies, campaigns, runs and their results.",

@@ -9,6 +9,7 @@ from rest_framework.routers import DefaultRouter
 from benchlab.pages.team import accounts as team_views
 from benchlab.rest import (
     campaigns,
+    diagnose,
     drivers,
     dynamo,
     findings,
@@ -82,6 +83,7 @@ urlpatterns = [
     path("", include((router.urls, "api"))),
     path("schema/", SharedSchema.as_view(), name="schema"),
     path("docs/", team_views.api_docs, name="api-docs"),
+    path("diagnose/", diagnose.Diagnose.as_view(), name="api-diagnose"),
     path("token/", team_views.api_tokens, name="api-token"),
     path("token/end/", team_views.end_tokens, name="api-tokens-end"),
     path("token/<int:pk>/revoke/", team_views.revoke_token, name="api-token-revoke"),

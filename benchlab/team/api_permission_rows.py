@@ -57,6 +57,7 @@ def noun_rows(groups: Mapping[str, Iterable[Operation]]) -> list[Noun]:
             ),
         )
         for prefix in groups
+        if _noun(prefix)
     ]
 
 
@@ -74,8 +75,12 @@ def page_rows() -> list[Page]:
 
 
 def _noun(prefix: str) -> str:
-    view: Any = resolve(f"/api/{prefix}/").func
-    return str(getattr(view.cls, "noun", view.cls.queryset.model._meta.model_name))
+    """The noun of these operations; "" of a view without rows, which the table has as a page."""
+    function: Any = resolve(f"/api/{prefix}/").func
+    view: Any = function.cls
+    if (queryset := getattr(view, "queryset", None)) is None:
+        return ""
+    return str(getattr(view, "noun", queryset.model._meta.model_name))
 
 
 def _page_address(name: str) -> str:

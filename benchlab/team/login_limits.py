@@ -84,7 +84,7 @@ def count_device(identifier: str) -> Attempt | None:
 
 def count_address(request: HttpRequest) -> Attempt | None:
     """Count an attempt on any account from this address. Returns None when there were too many."""
-    address = _network(client_address(request))
+    address = client_network(request)
     return _consume_try(ADDRESS, address, *settings.LOGIN_FAILURES_PER_ADDRESS)
 
 
@@ -93,7 +93,7 @@ def count_account_and_address(request: HttpRequest, login: str) -> Attempt | Non
 
     Counting by account and address together, nobody else can shut a person out of their account.
     """
-    key = f"{login.lower()}:{_network(client_address(request))}"
+    key = f"{login.lower()}:{client_network(request)}"
     return _consume_try(ACCOUNT_AND_ADDRESS, key, *settings.LOGIN_FAILURES_PER_ACCOUNT_AND_ADDRESS)
 
 
@@ -120,8 +120,9 @@ def client_address(request: HttpRequest) -> str:
     return str(get_adapter().get_client_ip(request))
 
 
-def _network(address: str) -> str:
-    """An IPv4 address as it is, and the network of an IPv6 address."""
+def client_network(request: HttpRequest) -> str:
+    """The client's IPv4 address as it is, and the network of an IPv6 address."""
+    address = client_address(request)
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

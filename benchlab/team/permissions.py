@@ -113,6 +113,7 @@ PAGES: Mapping[str, Rule] = {
     "attempt-latency-figure": Rule(VIEWER),
     "attempt-now": Rule(VIEWER),
     "campaign-preset": Rule(do=OPERATOR),
+    "campaign-next-step": Rule(do=OPERATOR),
     "campaign-list": Rule(VIEWER),
     "campaign-new": Rule(OPERATOR, OPERATOR),
     "compare-layouts": Rule(OPERATOR, OPERATOR),
@@ -168,6 +169,9 @@ PAGES: Mapping[str, Rule] = {
     "import-detail": Rule(OPERATOR, OPERATOR),
     "import-discard": Rule(do=OPERATOR),
     "import-file": Rule(OPERATOR),
+    # Guests only where the lab lets them (benchlab/imports/views_diagnose.py).
+    "diagnose": Rule(ANYONE, ANYONE),
+    "api-diagnose": Rule(do=ANYONE),
     "library": Rule(VIEWER),
     "source-download": Rule(VIEWER),
     "artifact-lines": Rule(VIEWER),

@@ -22,6 +22,7 @@ from django.utils.deprecation import MiddlewareMixin
 from redis.exceptions import RedisError
 from rest_framework.throttling import BaseThrottle
 
+from benchlab.team.login_limits import client_network
 from benchlab.team.models import ApiToken
 from benchlab.web.errors import RETRY_SECONDS
 
@@ -62,14 +63,7 @@ class MinuteThrottle(BaseThrottle):
     scope: ClassVar[str]
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        whose = self.throttle_key(request, view)
-        most = settings.BENCHLAB_API_RATES[self.scope]
-        if not whose or not most:
-            return True
-        used = count_call(f"rate:{self.scope}:{whose}:{int(time.time() // MINUTE_SECONDS)}")
-        if used:
-            _record_budget(request._request, Budget(most, max(most - used, 0)))
-        return used <= most
+        return allow_call(request._request, self.scope, self.throttle_key(request, view))
 
     def wait(self) -> float:
         """Seconds until the next minute."""
@@ -98,6 +92,32 @@ class ExportThrottle(MinuteThrottle):
 
     def throttle_key(self, request: Request, view: Any) -> str:
         return super().throttle_key(request, view) if getattr(view, "exports", False) else ""
+
+
+class DiagnosisThrottle(MinuteThrottle):
+    """Each may take seconds of CPU time. Guests are counted by their address."""
+
+    scope = "diagnosis"
+
+    def throttle_key(self, request: Request, view: Any) -> str:
+        return super().throttle_key(request, view) or client_network(request._request)
+
+
+def allow_diagnosis(request: HttpRequest) -> bool:
+    """Count a page's diagnosis as the API's are; False if it is one too many in this minute."""
+    whose = str(request.user.pk or "") or client_network(request)
+    return allow_call(request, DiagnosisThrottle.scope, whose)
+
+
+def allow_call(request: HttpRequest, scope: str, whose: str) -> bool:
+    """Count a call; False if it is one too many in this minute. An empty `whose` is not counted."""
+    most = settings.BENCHLAB_API_RATES[scope]
+    if not whose or not most:
+        return True
+    used = count_call(f"rate:{scope}:{whose}:{int(time.time() // MINUTE_SECONDS)}")
+    if used:
+        _record_budget(request, Budget(most, max(most - used, 0)))
+    return used <= most
 
 
 def _record_budget(request: HttpRequest, budget: Budget) -> None:
