@@ -29,7 +29,8 @@ from django.utils import timezone
 
 from agents.drivers import text_reading
 from benchlab.charts import numbered_lines
-from benchlab.imports import readings, texts
+from benchlab.diagnosis.answer_json import AnswerJson
+from benchlab.imports import draft_answers, readings, texts
 from benchlab.imports.models import Draft, DraftFile, DraftPage, DraftPart
 from benchlab.imports.unpack import File, Unpacker, clean_name
 from benchlab.runs import strips
@@ -189,12 +190,29 @@ def read_file(pk: int) -> None:
         row.trouble = "Reading it failed several times: it may need more memory than there is."
     else:
         text = _read_text(row)
+    answer = _diagnose_read_draft(row, text)
     with transaction.atomic():
         is_updated = DraftFile.objects.filter(UNREAD, pk=pk).update(
             reading=row.reading, trouble=row.trouble, notes=row.notes, lines=row.lines
         )
         if is_updated and not row.trouble:
             _store_pages(row, text)
+        if is_updated and answer is not None:
+            Draft.objects.filter(pk=row.draft_id).update(answer=answer)
+
+
+def _diagnose_read_draft(row: DraftFile, text: str) -> AnswerJson | None:
+    """The answer for the whole draft if this is the last file to be read; else None.
+
+    It is stored before the file counts as read, so that a person sees the results together with what they mean.
+    """
+    DraftFile.objects.filter(pk=row.pk).update(answer=row.answer)
+    draft = Draft.objects.filter(pk=row.draft_id).first()
+    if draft is None or draft.files.filter(UNREAD).exclude(pk=row.pk).exists():
+        return None
+    together = draft_answers.files_together(draft)
+    texts = [(file, text if file.pk == row.pk else file_text(file)) for file in together]
+    return draft_answers.diagnose_draft(draft, texts)
 
 
 def _store_pages(row: DraftFile, text: str) -> None:
@@ -298,7 +316,9 @@ def _read_text(row: DraftFile) -> str:
     row.notes = list(decoded.notes)
     row.lines = decoded.text.count("\n") + 1
     try:
-        row.reading = readings.to_json(text_reading.read_text(decoded.text, row.name))
+        reading = text_reading.read_text(decoded.text, row.name)
+        row.reading = readings.to_json(reading)
+        row.answer = draft_answers.diagnose_file(row, reading, decoded.text)
     except Exception:
         # whatever a reader does, the other files and the page must go on
         log.exception("reading %s (file %s)", row.name, row.pk)

@@ -56,6 +56,8 @@ class Draft(models.Model):
     stored_at = models.DateTimeField(null=True, blank=True)
     # benchlab/imports/agreements.py
     outcome = models.JSONField(null=True, blank=True)
+    # benchlab/diagnosis/answer_json.py; of all files, once they are read
+    answer = models.JSONField(null=True, blank=True)
 
     objects = OwnedQuerySet["Draft"].as_manager()
 
@@ -110,6 +112,8 @@ class DraftFile(models.Model):
     notes = models.JSONField(default=list, blank=True)
     # benchlab/imports/readings.py
     reading = models.JSONField(null=True, blank=True)
+    # benchlab/diagnosis/answer_json.py
+    answer = models.JSONField(null=True, blank=True)
     lines = models.PositiveIntegerField(default=0)
     tries = models.PositiveSmallIntegerField(default=0)
     claimed_at = models.DateTimeField(

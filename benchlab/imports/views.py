@@ -26,7 +26,7 @@ from agents.drivers import registry
 from benchlab.audit import request_notes
 from benchlab.campaigns.models import Campaign, Origin
 from benchlab.charts import numbered_lines
-from benchlab.imports import draft_store, drafts, readings
+from benchlab.imports import draft_answers, draft_store, drafts, readings
 from benchlab.imports.agreements import Refused
 from benchlab.imports.draft_store import State, StoreOutcome
 from benchlab.imports.forms import DraftForms, ResultForm
@@ -190,6 +190,7 @@ def _draft_context(
     ]
     return {
         "draft": draft,
+        "answer": draft_answers.stored_answer(draft),
         "files": files,
         "results": len(results),
         "numbers": numbers,

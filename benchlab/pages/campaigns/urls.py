@@ -19,6 +19,7 @@ urlpatterns = [
     path("campaigns/", views.campaign_list, name="campaign-list"),
     path("campaigns/new/", views.campaign_new, name="campaign-new"),
     path("compare-layouts/", compare_layouts.compare_layouts, name="compare-layouts"),
+    path("campaigns/next-step/", views.campaign_next_step, name="campaign-next-step"),
     path("campaigns/preset/", views.campaign_preset, name="campaign-preset"),
     path("campaigns/<int:pk>/", views.campaign_detail, name="campaign-detail"),
     path("campaigns/<int:pk>/events/", live.campaign_events, name="campaign-events"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -19,12 +20,13 @@ from benchlab.campaigns import estimates, matrix, workload_presets
 from benchlab.campaigns.estimates import Estimate, estimate
 from benchlab.campaigns.forms import CampaignForm
 from benchlab.campaigns.models import Campaign, Origin, Workload
-from benchlab.campaigns.services import create_workload
+from benchlab.campaigns.services import create_workload, find_or_create_workload
 from benchlab.campaigns.workload_presets import PRESETS as WORKLOADS
 from benchlab.charts import attempt_figures
 from benchlab.charts.cards import campaign_cards, campaign_dom_ids
 from benchlab.charts.queries import read_groups
 from benchlab.engine.new_runs import create_campaign
+from benchlab.hosts.models import Host
 from benchlab.pages.campaigns import event_log, heat, heat_cells, live, plan_view, work
 from benchlab.pages.shared import get_or_post, pop_mistyped
 from benchlab.runs import progress
@@ -49,6 +51,8 @@ MAX_STRIPS = 3
 # fields of the wizard: those that choose several, and the others that an address fills in
 CHOICES = ("hosts", "topologies", "workloads", "schedulers")
 PLAIN_FIELDS = ("name", "question", "repeats", "order", "visits")
+# characters of a workload's name and of a campaign's question that a diagnosis fills in
+MAX_STEP_NAME, MAX_STEP_QUESTION = 90, 500
 # By the word that the list's address has for each column.
 COLUMNS = {
     "name": lists.name_column("Campaign"),
@@ -171,6 +175,59 @@ def campaign_preset(request: HttpRequest) -> HttpResponse:
             made.offer()
         parameters[name] = [made.pk for made in many]
     return _redirect_to_wizard(parameters)
+
+
+@require_POST
+def campaign_next_step(request: HttpRequest) -> HttpResponse:
+    """Make the workload of a diagnosis's next step, unless the team has it, and fill the wizard with it.
+
+    `workload`: JSON with tool, options and sweep (benchlab/diagnosis/answer_json.py); `question`: what it is to answer.
+    Nothing runs before the wizard's own button, and then the plan's.
+    """
+    team = owning_team(request.user)
+    try:
+        tool, options, sweep = _step_workload(request.POST.get("workload", ""))
+        swept = ", ".join(f"{name} {_values_text(name, row)}" for name, row in sweep.items())
+        name = " ".join(filter(None, [tool, str(options.get("rw", "")), swept]))[:MAX_STEP_NAME]
+        workload = find_or_create_workload(
+            team=team, user=request.user, name=name, tool=tool, options=options, sweep=sweep
+        )
+    except ValidationError as error:
+        request_notes.mark_refused(request, " ".join(error.messages))
+        return redirect("campaign-new")
+    request_notes.note_subject(request, team.pk, f"workload {workload.name}")
+    parameters: dict[str, object] = {
+        "name": workload.name,
+        "question": f"Does it hold? {request.POST.get('question', '')[:MAX_STEP_QUESTION]}",
+        "workloads": [workload.pk],
+    }
+    hosts = Host.objects.for_user(request.user).current().filter(team=team)
+    only = list(hosts.exclude(access=Host.Access.DESCRIBED).values_list("pk", flat=True)[:2])
+    if len(only) == 1:
+        parameters["hosts"] = only
+    return _redirect_to_wizard(parameters)
+
+
+def _step_workload(text: str) -> tuple[str, dict[str, Any], dict[str, list[Any]]]:
+    """Tool, options and sweep of a next step. Raises ValidationError."""
+    try:
+        step = json.loads(text)
+        tool, options, sweep = step["tool"], step["options"], step["sweep"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValidationError(
+            "This next step cannot be read. Set the campaign up by hand."
+        ) from None
+    lists_only = isinstance(sweep, dict) and all(isinstance(row, list) for row in sweep.values())
+    if (
+        not (isinstance(tool, str) and isinstance(options, dict) and lists_only)
+        or "\\u0000" in text
+    ):
+        raise ValidationError("This next step cannot be read. Set the campaign up by hand.")
+    return tool, options, sweep
+
+
+def _values_text(name: str, values: Iterable[Any]) -> str:
+    return ", ".join(matrix.format_value(name, value) for value in values)
 
 
 @require_GET
