@@ -203,18 +203,14 @@ def gp2_baseline(size: float) -> float:
     return min(max(size / GIB * GP2_IOPS_PER_GIB, GP2_FLOOR), GP2_CEILING)
 
 
-def caps_at_iops(iops: float) -> Sequence[CloudVolume]:
-    """Volumes that are sold with that many IOPS."""
-    return [v for v in CLOUD_VOLUMES if v.iops and _meets(iops, v.iops)]
+def caps_at_iops(iops: float, near: float = CAP_TOLERANCE) -> Sequence[CloudVolume]:
+    """Volumes that are sold with that many IOPS, within that share."""
+    return [v for v in CLOUD_VOLUMES if v.iops and abs(iops / v.iops - 1) <= near]
 
 
-def caps_at_bandwidth(bandwidth: float) -> Sequence[CloudVolume]:
-    """Volumes that are sold with that many B/s."""
-    return [v for v in CLOUD_VOLUMES if v.bandwidth and _meets(bandwidth, v.bandwidth)]
-
-
-def _meets(measured: float, cap: float) -> bool:
-    return abs(measured / cap - 1) <= CAP_TOLERANCE
+def caps_at_bandwidth(bandwidth: float, near: float = CAP_TOLERANCE) -> Sequence[CloudVolume]:
+    """Volumes that are sold with that many B/s, within that share."""
+    return [v for v in CLOUD_VOLUMES if v.bandwidth and abs(bandwidth / v.bandwidth - 1) <= near]
 
 
 def link_of(transport: str, negotiated: float | None = None) -> Link | None:

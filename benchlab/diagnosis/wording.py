@@ -54,9 +54,12 @@ def size(value: float) -> str:
 def edit_command(result: Result, **changes: object) -> str:
     """The asker's command with these options of the tool set, or removed where the value is None.
 
-    "" where the text shows no command that can be edited, such as one with a job file.
+    Without a command that can be edited (JSON, a job file) fio's is made from the options that are known; "" where
+    neither is there.
     """
     command = _PROMPT.sub("", result.command.split("  #")[0]).strip()
+    if result.kind == "fio" and not re.search(r"\s--?name\b", command):
+        command = _from_options(result)
     editors = {"fio": _edit_fio, "dd": _edit_dd, "sysbench": _edit_sysbench}
     if not command or result.kind not in editors:
         return ""
@@ -68,6 +71,30 @@ def edit_command(result: Result, **changes: object) -> str:
         return ""
     edited = editors[result.kind](words, changes)
     return " ".join(word if _is_plain(word) else shlex.quote(word) for word in edited)
+
+
+# names of our own fio options that fio calls otherwise
+_FIO_NAMES = {"block_size": "bs", "runtime_s": "runtime", "ramp_s": "ramp_time", "compressible": ""}
+_FIO_NAMES |= {
+    "log_avg_msec": "",
+    "log_hist_msec": "",
+    "extra": "",
+    "job_file": "",
+    "override": "",
+    "name": "",
+}
+
+
+def _from_options(result: Result) -> str:
+    """A fio command with the options that are known; "" where not even the access pattern is."""
+    if not result.pattern:
+        return ""
+    named = {_FIO_NAMES.get(name, name): value for name, value in result.options.items()}
+    words = [f"--{k}={int(v) if isinstance(v, bool) else v}" for k, v in named.items() if k]
+    if not {"filename", "directory"} & set(named):
+        words.insert(0, "--filename=FILE")
+    name = str(result.options.get("name") or "test")
+    return shlex.join(["fio", f"--name={name}", *words])
 
 
 def _is_plain(word: str) -> bool:

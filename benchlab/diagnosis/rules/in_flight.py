@@ -12,7 +12,7 @@ from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict,
 from benchlab.diagnosis.wording import count, edit_command, ops, rate, seconds
 
 # share of the time of each job that it spent in submission, from which its depth is there (0.9 to 1.05: batches add up)
-IN_SUBMISSION = (0.85, 1.08)
+IN_SUBMISSION = (0.9, 1.08)
 # requests that the kernel holds for one queue (nr_requests) unless it was changed
 QUEUE = 256
 # IOPS x latency may exceed the I/Os asked for by rounding; above that a clock was wrong
