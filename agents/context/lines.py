@@ -15,10 +15,10 @@ from agents.context.model import Fact, Value
 
 # characters of a line beyond which nobody's terminal printed it
 MAX_LINE_CHARACTERS = 4000
-# An output's own lines that begin as a prompt does: no shell has "# " followed by anything but a command.
+# A command begins in lower case, or a heading ("ID# ATTRIBUTE_NAME") would be one.
 PROMPT = re.compile(
     r"\s*(?:\([^()]{1,30}\)\s?)?(?:\[[^\]]{1,60}\]|[\w.-]{1,40}@[\w.-]{1,60}[^$#%\s]{0,60}(?:\s[^$#%\s]{1,60})?"
-    r"|[\w.-]{1,40}:[^$#%\s]{0,60}|[\w.~/-]{0,40})\s?(?:[$#]|(?<!\d)%)\s+(?P<command>\S.*)"
+    r"|[\w.-]{1,40}:[^$#%\s]{0,60}|[\w.~/-]{0,40})\s?(?:[$#]|(?<!\d)%)\s+(?P<command>(?:[A-Z_]+=|MegaCli|[a-z./~\"'(]).*)"
 )
 # programs that run another one
 WRAPPERS = {"sudo", "doas", "time", "env", "watch", "nice"}

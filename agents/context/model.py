@@ -48,6 +48,8 @@ FACTS: Mapping[str, str] = {
     "disk.crc_errors": "errors of the link (UDMA CRC)",
     "disk.media_errors": "errors of the medium",
     "disk.smr": '"drive-managed" or "host-managed" where the disk says so',
+    "disk.resets": "True where the kernel's log tells of resets or timeouts",
+    "disk.io_errors": "True where the kernel's log tells of I/O errors",
     "disk.protection": "True where the text says that it has power-loss protection",
     "disk.state": "state of a disk as a controller or pool prints it",
     # subject: "md0"

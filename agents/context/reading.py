@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from agents.context import arrays, disks, filesystems, machine, volumes, zfs
+from agents.context import arrays, disks, filesystems, health, links, machine, virtual, volumes, zfs
 from agents.context.lines import (
     MAX_LINE_CHARACTERS,
     Chapter,
@@ -24,10 +24,11 @@ CHAPTERS: Sequence[Chapter] = (
     zfs.CHAPTER,
     volumes.CHAPTER,
     filesystems.CHAPTER,
+    health.CHAPTER,
+    links.CHAPTER,
+    virtual.CHAPTER,
     machine.CHAPTER,
 )
-# characters that begin a word for which `Chapter.shapes` are tried; most lines of noise begin with another
-LEADING = re.compile(r"[\s│|`├└─-]*(\S{1,200})")
 
 
 def read_facts(text: str) -> Facts:
@@ -114,8 +115,8 @@ class _Index:
             for word, reader in chapter.headings.items():
                 self.headings.setdefault(word, []).append(reader)
         shapes = [shape for chapter in CHAPTERS for shape in chapter.shapes]
-        self.shape_readers = [reader for _, reader in shapes]
-        self.shape = re.compile("|".join(f"({pattern})" for pattern, _ in shapes))
+        self.shapes = [(re.compile(pattern), reader) for pattern, reader in shapes]
+        self.any_shape = re.compile("|".join(f"(?:{pattern})" for pattern, _ in shapes))
         self.commands = [pair for chapter in CHAPTERS for pair in chapter.commands.items()]
         self.programs = frozenset(program for program, _ in self.commands)
 
@@ -124,8 +125,9 @@ class _Index:
         word = line.split(None, 1)[0]
         if word in self.headings:
             return self.headings[word]
-        match = self.shape.fullmatch(word) if len(word) < MAX_WORD_CHARACTERS else None
-        return [self.shape_readers[match.lastindex - 1]] if match and match.lastindex else []
+        if len(word) > MAX_WORD_CHARACTERS or not self.any_shape.fullmatch(word):
+            return []
+        return [reader for pattern, reader in self.shapes if pattern.fullmatch(word)]
 
 
 # characters of a first word that may be a device, an array or a setting
