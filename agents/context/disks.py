@@ -142,6 +142,9 @@ def _lsblk_facts(name: str, cells: Mapping[str, str], number: int) -> Iterator[F
     for column, (fact, convert) in LSBLK.items():
         if cells.get(column, "").strip() and (value := convert(cells[column])) is not None:
             yield Fact(name, fact, value, number, "lsblk")
+    if "Amazon Elastic Block Store" in cells.get("MODEL", ""):
+        kind = re.search(r"\((gp2|gp3|io1|io2|st1|sc1)\)", cells["MODEL"])
+        yield Fact(name, "cloud.kind", kind[1] if kind else "EBS", number, "lsblk")
     mountpoint = cells.get("MOUNTPOINT") or cells.get("MOUNTPOINTS") or ""
     if mountpoint.startswith("/") and " " not in mountpoint and cells.get("FSTYPE"):
         yield Fact(mountpoint, "mount.type", cells["FSTYPE"], number, "lsblk")
