@@ -91,14 +91,26 @@ def nothing_wrong(evidence: Evidence) -> Diagnosis:
 
 def _figures(result: Result) -> Proof | None:
     """The result's main figure with its line; None where it has none."""
+    if result.watches:
+        return _watched_figures(result)
     operations, transfer, line = result.operations, result.rate, result.headline()
-    if result.watches or not line or not (operations or transfer):
+    if not line or not (operations or transfer):
         return None
     figures = " and ".join(
         [*([ops(operations)] if operations else []), *([rate(transfer)] if transfer else [])]
     )
     waits = f", {seconds(result.latency)} each" if result.latency else ""
     return Proof(f"{result.title[:60]}: {figures}{waits}.", (line,))
+
+
+def _watched_figures(result: Result) -> Proof | None:
+    """Load of the busiest device that a watcher saw; None where it saw none."""
+    prefix = "zpool." if result.kind == "zpool_iostat" else ""
+    names = [f"{prefix}{way}.bandwidth" for way in ("read", "write")]
+    loads = [(sum(result.number(name, d) or 0 for name in names), d) for d in result.devices]
+    load, device = max(loads, default=(0.0, ""))
+    line = result.line(names[0], device) or result.line(names[1], device) or result.first
+    return Proof(f"{device}: {rate(load)} read and written.", (line,)) if load and line else None
 
 
 def told_once(found: Sequence[Diagnosis], evidence: Evidence) -> list[Diagnosis]:
@@ -138,9 +150,11 @@ def _apply(rule: Rule, evidence: Evidence) -> Iterable[Diagnosis]:
 
 def rank(found: Sequence[Diagnosis]) -> list[Diagnosis]:
     """The diagnoses that are not silenced: doubts and limits by stage, then by what they explain; then what is fine."""
-    named = [d for d in found if not any(_silences(other, d) for other in found)]
-    audible = [d for d in named if not any(_explains_away(other, d) for other in named)]
-    return sorted(audible, key=_rank_key)
+    named: list[Diagnosis] = []
+    for diagnosis in sorted(found, key=_rank_key):
+        if not any(_silences(other, diagnosis) for other in named):
+            named = [*(d for d in named if not _silences(diagnosis, d)), diagnosis]
+    return [d for d in named if not any(_explains_away(other, d) for other in named)]
 
 
 def _silences(one: Diagnosis, other: Diagnosis) -> bool:

@@ -75,7 +75,11 @@ def durable_write(result: Result) -> DurableWrite | None:
             return DurableWrite(1 / per_s, name, result.line(f"one.{name}.ops"))
     if result.kind == "pveperf" and (per_s := result.number("fsync.ops")):
         return DurableWrite(1 / per_s, "fsync", result.line("fsync.ops"))
-    if not result.durable or result.kind == "sysbench" or (result.asked_in_flight or 1) != 1:
+    if result.kind == "sysbench":
+        alone = result.jobs == 1 and result.options.get("fsync_all")
+        per_s = result.number("write.iops") if alone else None
+        return DurableWrite(1 / per_s, "fsync", result.line("write.iops")) if per_s else None
+    if not result.durable or (result.asked_in_flight or 1) != 1:
         return None
     flush = result.number("sync.lat.mean")
     written = result.number("write.lat.mean") or 0

@@ -28,7 +28,10 @@ def as_such_a_disk_is(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         disks = evidence.runs_on(result)
         spins = evidence.all_rotational(disks)
-        if not disks or result.direct is not True or result.durable or spins is None:
+        reaches = result.direct or (
+            result.random is False and (result.reads or result.flushed_at_end)
+        )
+        if not disks or not reaches or result.durable or spins is None:
             continue
         judged = (
             _judge_spinning(evidence, result, disks) if spins else _judge_flash(evidence, result)
@@ -133,7 +136,7 @@ def _judge_streaming(
 ) -> Judgement | None:
     transfer, block = result.rate or 0, result.block or 0
     most = disk.in_order * number
-    if transfer > 1.1 * most and not _has_cache(evidence):
+    if transfer > 1.1 * most and result.direct and not _has_cache(evidence):
         claim = f"{rate(transfer)} is more than {_disks(number)} can give in order: at most {rate(most)}."
         step = NextStep(
             "Watch the disks meanwhile.",

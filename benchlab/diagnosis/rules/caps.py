@@ -100,6 +100,7 @@ def _polling(place: int, result: Result, proofs: tuple[Proof, ...]) -> Diagnosis
         ),
         confidence=0.6,
         results=(place,),
+        silences=("R06",),
     )
 
 
@@ -208,10 +209,10 @@ def _is_flat(result: Result, most: float) -> bool | None:
         for name in ("iops", "bandwidth"):
             mean = result.number(f"{way}.{name}.mean")
             spread = result.number(f"{way}.{name}.stddev")
-            least, most = result.number(f"{way}.{name}.min"), result.number(f"{way}.{name}.max")
+            least, top = result.number(f"{way}.{name}.min"), result.number(f"{way}.{name}.max")
             if not mean or spread is None:
                 continue
-            ranged = least is None or most is None or (most - least) / mean < FLAT_RANGE
+            ranged = least is None or top is None or (top - least) / mean < FLAT_RANGE
             known = spread / mean < most and ranged
             if known:
                 return True

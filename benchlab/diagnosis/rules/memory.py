@@ -80,7 +80,10 @@ def _read_signs(evidence: Evidence, result: Result) -> Iterator[Sign]:
         lines = (result.headline(), *limit_lines(evidence, result))
         yield f"{rate(transfer)} is more than {limit[1]} can give ({rate(limit[0])}).", lines
     elif not limit and transfer > BUFFERED_AT_MOST:
-        yield f"{rate(transfer)} is more than one NVMe disk gives.", (result.headline(),)
+        yield (
+            f"{rate(transfer)} is more than one thread gets from a disk through the page cache.",
+            (result.headline(),),
+        )
     yield from _disk_signs(result)
     yield from _beside_signs(evidence, result)
 
