@@ -69,12 +69,12 @@ class Fit:
     @property
     def lowest(self) -> Array:
         """ln of each cell's lowest run."""
-        return self.means + np.where(self.measured, self.raw, np.inf).min(axis=3)
+        return np.asarray(self.means + np.where(self.measured, self.raw, np.inf).min(axis=3))
 
     @property
     def highest(self) -> Array:
         """ln of each cell's highest run."""
-        return self.means + np.where(self.measured, self.raw, -np.inf).max(axis=3)
+        return np.asarray(self.means + np.where(self.measured, self.raw, -np.inf).max(axis=3))
 
     @property
     def measured(self) -> Mask:

@@ -18,6 +18,7 @@ from benchlab.diagnosis.model import (
     Verdict,
     all_rules,
 )
+from benchlab.diagnosis.steps import own_paths, without_unnamed_risks
 from benchlab.diagnosis.wording import edit_command, ops, rate, seconds
 
 log = logging.getLogger(__name__)
@@ -50,7 +51,8 @@ class Answer:
 def diagnose(evidence: Evidence) -> Answer:
     """Apply every rule. Pure; a rule that fails is logged and costs only its own diagnosis."""
     found = [diagnosis for rule in all_rules().values() for diagnosis in _apply(rule, evidence)]
-    ranked = rank(told_once(found, evidence))
+    own = own_paths(evidence)
+    ranked = [without_unnamed_risks(d, own) for d in rank(told_once(found, evidence))]
     readable = sum(bool(result.metrics or result.series) for result in evidence.results)
     if not ranked and readable:
         ranked = [nothing_wrong(evidence)]

@@ -65,12 +65,14 @@ class NextStep:
     """A measurement to run next. `expect`: what its result would mean.
 
     `options` are the tool's options for a campaign of one click: a list is swept ({"iodepth": [1, 4, 16]}).
+    `risk`: what the command changes and may cost; a command that may change anything is not shown without it.
     """
 
     text: str
     command: str = ""
     expect: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    risk: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from benchlab.diagnosis.evidence import Result
 
 # flags of fio that take no value and that an edit leaves alone
 _WORD = re.compile(r"--?([A-Za-z_-]+)(?:[= ](.*))?$")
+# what ends the tool's own command: a paste may hold anything behind it
+_OPERATOR = re.compile(r"[;&|<>]+$")
 _PROMPT = re.compile(r"^\s*(?:\S*[$#%>]\s+)?")
 
 
@@ -63,12 +65,10 @@ def edit_command(result: Result, **changes: object) -> str:
     editors = {"fio": _edit_fio, "dd": _edit_dd, "sysbench": _edit_sysbench}
     if not command or result.kind not in editors:
         return ""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return ""
+    words = shell_words(command)
     if not any(word.rpartition("/")[2] == result.kind for word in words):
         return ""
+    words = words[: next((i for i, word in enumerate(words) if _OPERATOR.match(word)), None)]
     edited = editors[result.kind](words, changes)
     return " ".join(word if _is_plain(word) else shlex.quote(word) for word in edited)
 
@@ -97,8 +97,18 @@ def _from_options(result: Result) -> str:
     return shlex.join(["fio", f"--name={name}", *words])
 
 
+def shell_words(command: str) -> list[str]:
+    """Words of a command line, each operator (";", "&&", ">") a word of its own; empty where quotes do not match."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|<>")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        return list(lexer)
+    except ValueError:
+        return []
+
+
 def _is_plain(word: str) -> bool:
-    return bool(re.fullmatch(r"[\w@%+=:,./|<>&;~*-]+", word))
+    return bool(re.fullmatch(r"[\w@%+=:,./~-]+", word))
 
 
 def _edit_fio(words: list[str], changes: Mapping[str, object]) -> list[str]:
@@ -122,21 +132,14 @@ def _edit_fio(words: list[str], changes: Mapping[str, object]) -> list[str]:
         if changes[name] is not None and name not in places:
             kept.append(f"--{name}={changes[name]}")
         places.add(name)
-    end = next(
-        (i for i, word in enumerate(kept) if word in ("|", ">", "2>&1", "&&", ";")), len(kept)
-    )
     added = [f"--{k}={v}" for k, v in changes.items() if k not in places and v is not None]
-    return [*kept[:end], *added, *kept[end:]]
+    return [*kept, *added]
 
 
 def _edit_dd(words: list[str], changes: Mapping[str, object]) -> list[str]:
     """Words of a dd command with these operands."""
     kept = [word for word in words if word.partition("=")[0] not in changes]
-    end = next(
-        (i for i, word in enumerate(kept) if word[:1] in "|>&;2" and "=" not in word), len(kept)
-    )
-    added = [f"{k}={v}" for k, v in changes.items() if v is not None]
-    return [*kept[:end], *added, *kept[end:]]
+    return [*kept, *(f"{k}={v}" for k, v in changes.items() if v is not None)]
 
 
 def _edit_sysbench(words: list[str], changes: Mapping[str, object]) -> list[str]:
