@@ -33,7 +33,7 @@ nitpick_ignore = [("myst", path.name) for path in (ROOT / "docs").iterdir() if p
 
 # Captions of the navigation, and their pages in order; a page that is in none of them fails the build.
 NAVIGATION = {
-    "Measure": ["guide", "method", "analysis", "claims", "layers", "faults"],
+    "Measure": ["guide", "diagnosis", "method", "analysis", "claims", "layers", "faults"],
     "Run": ["deploying", "operating", "fallback-stores", "api"],
     "Change": [
         "design",

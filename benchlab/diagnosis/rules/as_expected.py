@@ -23,7 +23,7 @@ ALIKE = 1.5
 A_FEW = 6
 
 
-@rule("R06", "figures against what such a disk does", Stage.BELIEVABLE)
+@rule("R06", "Figures against what such a disk does", Stage.BELIEVABLE)
 def as_such_a_disk_is(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         disks = evidence.runs_on(result)
@@ -196,7 +196,7 @@ def _judge_flash(evidence: Evidence, result: Result) -> Judgement | None:
     return None
 
 
-@rule("R63", "small requests in order that the kernel merges", Stage.NOTE)
+@rule("R63", "Small requests in order that the kernel merges", Stage.NOTE)
 def merged_in_order(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         operations, transfer, block = result.operations, result.rate, result.block
@@ -268,7 +268,7 @@ def _merged(evidence: Evidence, result: Result) -> Sign | None:
     return None
 
 
-@rule("R18", "results that were measured in different ways", Stage.COMPARED)
+@rule("R18", "Results that were measured in different ways", Stage.COMPARED)
 def measured_differently(evidence: Evidence) -> Iterator[Diagnosis]:
     tests = [
         (p, r)

@@ -14,7 +14,7 @@ from benchlab.diagnosis.wording import count, edit_command, rate, size
 REACHED = 0.5
 
 
-@rule("R08", "reads of blocks that were never written", Stage.BELIEVABLE)
+@rule("R08", "Reads of blocks that were never written", Stage.BELIEVABLE)
 def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         counted, at_disk = result.counted, _reads_at_disk(evidence, result)
@@ -89,7 +89,7 @@ def _reads_at_disk(evidence: Evidence, result: Result) -> tuple[float, int] | No
     return None
 
 
-@rule("R09", "zeros on a layer that compresses", Stage.BELIEVABLE)
+@rule("R09", "Zeros on a layer that compresses", Stage.BELIEVABLE)
 def compressed_zeros(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         data = _compressible_data(result)
@@ -161,7 +161,7 @@ def _random_data(result: Result) -> str:
     )
 
 
-@rule("R12", "several jobs on the same blocks", Stage.BELIEVABLE)
+@rule("R12", "Several jobs on the same blocks", Stage.BELIEVABLE)
 def same_blocks(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         jobs = result.jobs or 1

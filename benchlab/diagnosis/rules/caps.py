@@ -32,7 +32,7 @@ REPLICA_S = 10e-3
 POLLING = ("hipri", "sqthread_poll", "hipri_percentage")
 
 
-@rule("R53", "a CPU core without time left", Stage.CAP)
+@rule("R53", "A CPU core without time left", Stage.CAP)
 def core_is_full(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         user, system = result.number("cpu.user"), result.number("cpu.system")
@@ -104,7 +104,7 @@ def _polling(place: int, result: Result, proofs: tuple[Proof, ...]) -> Diagnosis
     )
 
 
-@rule("R57", "a cap as it is sold", Stage.CAP)
+@rule("R57", "A cap as it is sold", Stage.CAP)
 def capped(evidence: Evidence) -> Iterator[Diagnosis]:
     found = [
         (place, *cap)
@@ -270,7 +270,7 @@ def _crossing(results: list[Result]) -> str:
     return f"Both caps meet at requests of {widest / most / 1024:.1f} KiB."
 
 
-@rule("R52", "one request at a time", Stage.CAP)
+@rule("R52", "One request at a time", Stage.CAP)
 def one_at_a_time(evidence: Evidence) -> Iterator[Diagnosis]:
     for places in _sweeps(evidence):
         single, deep = (evidence.results[places[0]], evidence.results[places[-1]])
@@ -312,7 +312,7 @@ def one_at_a_time(evidence: Evidence) -> Iterator[Diagnosis]:
         )
 
 
-@rule("R64", "writes that wait for replicas in a row", Stage.CAP)
+@rule("R64", "Writes that wait for replicas in a row", Stage.CAP)
 def replicas_in_a_row(evidence: Evidence) -> Iterator[Diagnosis]:
     told = [f for f in evidence.facts if f.name == "replicated.kind"]
     groups = [tuple(places) for places in _sweeps(evidence)]
@@ -399,7 +399,7 @@ def _sweep_proofs(evidence: Evidence, places: list[int]) -> Iterator[Proof]:
         )
 
 
-@rule("R62", "a CPU that sleeps between requests", Stage.CAP)
+@rule("R62", "A CPU that sleeps between requests", Stage.CAP)
 def idle_states(evidence: Evidence) -> Iterator[Diagnosis]:
     tests = [pair for pair in evidence.numbered_tests if pair[1].latency and pair[1].operations]
     for place, slow in tests:

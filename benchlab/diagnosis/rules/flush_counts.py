@@ -108,7 +108,7 @@ def sysbench_fsyncs(evidence: Evidence) -> Iterator[Diagnosis]:
         )
 
 
-@rule("R21", "flushes that are counted as writes", Stage.NOTE)
+@rule("R21", "Flushes that are counted as writes", Stage.NOTE)
 def flushes_counted(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, watcher in enumerate(evidence.results):
         if watcher.kind != "iostat":
@@ -162,7 +162,7 @@ def _halved(evidence: Evidence, block: float) -> bool:
     )
 
 
-@rule("R27", "several writes for one durable write", Stage.LAYOUT)
+@rule("R27", "Several writes for one durable write", Stage.LAYOUT)
 def double_flush(evidence: Evidence) -> Iterator[Diagnosis]:
     for watcher in evidence.watchers:
         test = evidence.watched_test(watcher)

@@ -19,7 +19,7 @@ USUAL_REVOLUTIONS = 3.2
 LEAST_REVOLUTIONS = 0.35
 
 
-@rule("R07", "flushes that do not reach the medium", Stage.BELIEVABLE)
+@rule("R07", "Flushes that do not reach the medium", Stage.BELIEVABLE)
 def flush_not_reaching(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         write = durable_write(result)
@@ -118,7 +118,7 @@ def _flushes_off(evidence: Evidence, write: DurableWrite) -> Cause | None:
     return claim, [(text, (write.line,)), (f"{word} is set.", (line,))], step
 
 
-@rule("R22", "what a flush costs on an SSD", Stage.DEVICE)
+@rule("R22", "What a flush costs on an SSD", Stage.DEVICE)
 def flush_of_ssd(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         write = durable_write(result)
@@ -231,7 +231,7 @@ def _volatile(
     )
 
 
-@rule("R23", "durable writes in revolutions", Stage.DEVICE)
+@rule("R23", "Durable writes in revolutions", Stage.DEVICE)
 def revolutions(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         write, disks = durable_write(result), evidence.runs_on(result)

@@ -23,7 +23,7 @@ ROUNDED_S = 50e-6
 CORE_FULL = 0.97
 
 
-@rule("R19", "a clock that jumped", Stage.CLOCK)
+@rule("R19", "A clock that jumped", Stage.CLOCK)
 def clock_jumped(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         if result.kind != "fio":
@@ -80,7 +80,7 @@ def _no_time_at_all(result: Result) -> Iterator[Proof]:
             yield Proof(text, (result.line(f"{way}.clat.min"),))
 
 
-@rule("R17", "a rate or pause that the test asked for", Stage.ASKED)
+@rule("R17", "A rate or pause that the test asked for", Stage.ASKED)
 def did_as_asked(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         if result.kind != "fio":
@@ -157,7 +157,7 @@ def _asked_shortness(result: Result) -> tuple[str, str, str, Verdict] | None:
     return "runtime", claim, text, Verdict.DOUBT
 
 
-@rule("R16", "stalls that percentiles hide", Stage.DISTURBED)
+@rule("R16", "Stalls that percentiles hide", Stage.DISTURBED)
 def stalled(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         proofs = [*_long_maximum(result), *_empty_interval(result), *_fewer_than_rate(result)]
@@ -221,7 +221,7 @@ def _fewer_than_rate(result: Result) -> Iterator[Proof]:
         yield Proof(text, (result.headline(),))
 
 
-@rule("R03", "a depth that a blocking engine ignores", Stage.IN_FLIGHT)
+@rule("R03", "A depth that a blocking engine ignores", Stage.IN_FLIGHT)
 def depth_ignored(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         depth, jobs = result.depth, result.jobs or 1
@@ -285,7 +285,7 @@ def _one_each_proofs(result: Result, depth: int, jobs: int) -> Iterator[Proof]:
         yield Proof(f"IO depths: {alone:.1%} of the time at 1.", (result.line("depth.level.1"),))
 
 
-@rule("R04", "submission that blocks", Stage.IN_FLIGHT)
+@rule("R04", "Submission that blocks", Stage.IN_FLIGHT)
 def submission_blocks(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         if not _waits_in_submission(result) or _fills_the_queue(evidence, result):
@@ -384,7 +384,7 @@ def _submission_proofs(result: Result) -> Iterator[Proof]:
         yield Proof("Neither the command nor the output has direct=1.", (result.first,))
 
 
-@rule("R66", "a device queue that is full", Stage.IN_FLIGHT)
+@rule("R66", "A device queue that is full", Stage.IN_FLIGHT)
 def queue_full(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         if (

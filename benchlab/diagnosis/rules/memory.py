@@ -25,7 +25,7 @@ REACHED = 0.5
 APART = 2.0
 
 
-@rule("R01", "reads that memory answered", Stage.BELIEVABLE)
+@rule("R01", "Reads that memory answered", Stage.BELIEVABLE)
 def read_from_memory(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         if not result.reads or result.direct or result.pattern.endswith("write"):
@@ -143,7 +143,7 @@ def _uncached(evidence: Evidence, result: Result) -> str:
     return edit_command(result, file_extra_flags="direct")
 
 
-@rule("R02", "writes that ended in memory", Stage.BELIEVABLE)
+@rule("R02", "Writes that ended in memory", Stage.BELIEVABLE)
 def written_to_memory(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         if not _may_end_in_memory(evidence, result):
@@ -255,7 +255,7 @@ def _flushed(result: Result) -> str:
     return edit_command(result, end_fsync=1)
 
 
-@rule("R10", "a working set that fits into a cache", Stage.BELIEVABLE)
+@rule("R10", "A working set that fits into a cache", Stage.BELIEVABLE)
 def small_working_set(evidence: Evidence) -> Iterator[Diagnosis]:
     memory = evidence.facts.find("", "host.memory")
     for place, result in evidence.numbered_tests:
@@ -295,7 +295,7 @@ def _bytes_option(result: Result) -> float | None:
     return float(value) if isinstance(value, int | float) and value > 0 else None
 
 
-@rule("R13", "a repeat that finds the first run's data in memory", Stage.BELIEVABLE)
+@rule("R13", "A repeat that finds the first run's data in memory", Stage.BELIEVABLE)
 def repeated_offsets(evidence: Evidence) -> Iterator[Diagnosis]:
     tests = evidence.numbered_tests
     for (first, before), (second, after) in itertools.pairwise(tests):

@@ -88,7 +88,7 @@ def _tracks(evidence: Evidence, *names: str) -> Iterator[tuple[int, Result, Seri
                 break
 
 
-@rule("R58", "burst credits that end", Stage.CAP)
+@rule("R58", "Burst credits that end", Stage.CAP)
 def credits_end(evidence: Evidence) -> Iterator[Diagnosis]:
     names = ("read.iops", "write.iops", "read.bandwidth", "write.bandwidth")
     for place, result, series, fall in _tracks(evidence, *names):
@@ -159,7 +159,7 @@ def _baseline(
     return f", 3 IOPS per GiB: {sold:,.0f} for {size(room)}", [Proof(text, (line,))]
 
 
-@rule("R11", "a write cache that is full", Stage.BELIEVABLE)
+@rule("R11", "A write cache that is full", Stage.BELIEVABLE)
 def write_cache_ends(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result, series, fall in _tracks(evidence, "write.bandwidth", "write.iops"):
         disks = [series.device] if series.device else list(evidence.runs_on(result))
