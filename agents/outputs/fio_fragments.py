@@ -119,7 +119,7 @@ def _complete_lines(text: str) -> tuple[str, tuple[str, ...]]:
     lines = text.rstrip().split("\n")
     last = lines[-1]
     kinds = [kind for kind, begins in BEGINS.items() if begins.match(last)]
-    if DISTRIBUTION.match(last) or not kinds or ENDS[kinds[0]].fullmatch(last.rstrip()):
+    if not kinds or DISTRIBUTION.match(last) or ENDS[kinds[0]].fullmatch(last.rstrip()):
         return text, ()
     return "\n".join(lines[:-1]), (f"ends within a line that is left out: {last.strip()[:60]}",)
 
@@ -128,7 +128,7 @@ def rate_blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     """First and last index of each part that begins with rates: directions of one runtime belong together."""
     at = 0
     while at < len(lines):
-        first = fio_text.RATES.search(lines[at]) if BEGINS["rates"].match(lines[at]) else None
+        first = fio_text.RATES.search(lines[at]) if "msec" in lines[at] else None
         if first is None:
             at += 1
             continue

@@ -29,8 +29,24 @@ STAMPED = re.compile(
     r"\[?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)\]?"
     r"(?: [\w.-]{1,80} [\w./@-]{1,80}\[\d{1,8}\]:)?(?: |$)"
+    # test runners: "20:22:23 DEBUG| [stdout] "
+    r"|\d\d:\d\d:\d\d(?:[.,]\d{1,9})? (?:DEBUG|INFO|WARN(?:ING)?|ERROR) ?[|:]?(?: \[std(?:out|err)\])?(?: |$)"
 )
 NUMBERED = re.compile(r"[ \t]*(\d{1,6})([:.)|\u2502]|\t| |$)")
+SET_POINTS = re.compile(r"^[ \t]*\u2026[ \t]*$", re.MULTILINE)
+# Before lines that a tool prints: any other list stays one
+BULLET = re.compile(
+    r"[ \t]*[-*+\u2022][ \t](?=\d{1,18}\+\d{1,18} |\d{1,19} [Bb]ytes |(?:open_data|fdata|f|open_)sync "
+    r"|(?:read|write|READ|WRITE) ?: ?(?:io|bw|IOPS)=|(?:slat|clat|lat) \()"
+)
+# an escape character that was pasted as the signs that show it
+SHOWN_ESCAPE = re.compile(r"(?:\^\[|\u241b)\[[0-9;]{0,20}[mK]")
+ENTITY = re.compile(r"&(?:gt|lt|quot|nbsp|#39|#x27|#34|#60|#62|#160);")
+# Of Markdown: a row, and the line below its headings
+TABLE_ROW = re.compile(r"[ \t]*\|(.*[^\s|].*)\|[ \t]*")
+TABLE_LINE = re.compile(r"[ \t]*\|(?:[ \t]*:?-{2,}:?[ \t]*\|)+[ \t]*")
+# characters of a line that a mail broke, at least
+BROKEN_LINE = 55
 # characters in which the first line's mark would be
 HEAD = 400
 # lines in a row, at least
@@ -61,8 +77,17 @@ def strip_marks(text: str) -> StrippedText:
             text = OVERTYPED.sub("", text)
         text = text.translate(LEFT_BEHIND)
     if any(tag in text for tag in TAGGED):
-        text = unescape_lines(TAGS.sub("", text))
+        text = unescape_lines(TAGS.sub("", text)).replace("\xa0", " ")
         notes.append("Tags of a web page (<pre>, [code]) were taken off.")
+    elif ENTITY.search(text):
+        text = unescape_lines(text).replace("\xa0", " ")
+        notes.append("Characters that a web page writes as names (&gt;) were put back.")
+    if "[" in text and SHOWN_ESCAPE.search(text):
+        text = SHOWN_ESCAPE.sub("", text)
+        notes.append("Colours of a terminal, pasted as ^[[0m, were taken off.")
+    if "\u2026" in text:
+        # fio's line of three points, by a page that sets type
+        text = SET_POINTS.sub("...", text)
     for label, may, find in MARKS:
         if may.search(f"\n{text[:HEAD]}") or may.search(text):
             lines = text.split("\n")
@@ -70,7 +95,41 @@ def strip_marks(text: str) -> StrippedText:
             if spans:
                 text = "\n".join(lines)
                 notes.append(f"{label} taken off: {_describe_spans(spans)}.")
+    if "|" in text and TABLE_LINE.search(text):
+        text, spans = _without_tables(text)
+        notes += [f"Bars of a table taken off: {_describe_spans(spans)}."] if spans else []
     return StrippedText(text, tuple(notes))
+
+
+def _without_tables(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """The text with Markdown's tables as columns, and their first and last lines.
+
+    The headings take the place of the line below them, so that nothing is between them and the rows.
+    """
+    lines = text.split("\n")
+    spans = []
+    for at in range(1, len(lines)):
+        cells = lines[at].count("|")
+        if not TABLE_LINE.fullmatch(lines[at]) or not _is_table_row(lines[at - 1], cells):
+            continue
+        end = at + 1
+        while end < len(lines) and _is_table_row(lines[end], cells):
+            lines[end] = _columns(lines[end])
+            end += 1
+        if end > at + 1:
+            lines[at - 1], lines[at] = "", _columns(lines[at - 1])
+            spans.append((at, end))
+    return "\n".join(lines), spans
+
+
+def _is_table_row(line: str, cells: int) -> bool:
+    return line.count("|") == cells and bool(TABLE_ROW.fullmatch(line))
+
+
+def _columns(row: str) -> str:
+    """The cells of a row, without the marks of code and bold."""
+    cells = (cell.strip().strip("`*") for cell in row.strip().strip("|").split("|"))
+    return "  ".join(cells)
 
 
 def unescape_lines(text: str) -> str:
@@ -99,6 +158,9 @@ def _marked_runs(pattern: re.Pattern[str], least: int) -> Find:
         for at, line in enumerate([*lines, "end"]):
             match = pattern.match(line) if at < len(lines) else None
             name = match[1] if match and pattern.groups else ""
+            if match is None and marks and _is_continuation(pattern, lines, at):
+                marks.append(0)
+                continue
             if marks and (line.strip() if match is None else name != same):
                 if count >= least:
                     yield begin, marks[:last]
@@ -111,6 +173,14 @@ def _marked_runs(pattern: re.Pattern[str], least: int) -> Find:
                 last = len(marks) if match else last
 
     return find
+
+
+def _is_continuation(pattern: re.Pattern[str], lines: Sequence[str], at: int) -> bool:
+    """True for the end of a quoted line that a mail broke, and did not mark."""
+    if pattern is not QUOTED or at + 1 >= len(lines):
+        return False
+    broken = len(lines[at - 1]) >= BROKEN_LINE and len(lines[at]) < BROKEN_LINE
+    return broken and bool(QUOTED.match(lines[at - 1]) and QUOTED.match(lines[at + 1]))
 
 
 def _numbered_runs(lines: Sequence[str]) -> Iterator[Run]:
@@ -141,5 +211,6 @@ MARKS: Sequence[tuple[str, re.Pattern[str], Find]] = (
     ("Names of services", re.compile(rf"\n{SERVICE.pattern}"), _marked_runs(SERVICE, THREE)),
     ("Times of a log", re.compile(rf"\n{STAMPED.pattern}"), _marked_runs(STAMPED, THREE)),
     ("Marks of quoting (>)", re.compile(rf"\n{QUOTED.pattern}"), _marked_runs(QUOTED, TWO)),
+    ("Marks of a list", re.compile(rf"\n{BULLET.pattern}"), _marked_runs(BULLET, TWO)),
     ("Numbers of lines", re.compile(rf"\n{NUMBERED.pattern}"), _numbered_runs),
 )

@@ -82,6 +82,10 @@ PASTES: dict[str, Callable[[str, list[str]], str]] = {
     "no-break spaces": lambda c, o: "\n".join([f"$ {c}", *o]).replace("  ", "\xa0 "),
     "mail": lambda c, o: "Joe wrote:\n" + each("> ")(c, o) + "\n\nnice",
     "mail of a mail": lambda c, o: "> Joe wrote:\n" + each(">> ")(c, o) + "\n> yes",
+    "mail of a mail, spaced": each("> > "),
+    "names of characters": lambda c, o: f"$ {c}\n{html.escape(chr(10).join(o))}\n a &gt; b",
+    "pasted escapes": each("^[[0;32m", "^[[0m"),
+    "test runner": each("20:22:23 DEBUG| [stdout] "),
     "cat -n": numbered("{:6}\t{}"),
     "grep -n": numbered("{}:{}"),
     "editor": numbered("{:4} {}"),
@@ -134,6 +138,10 @@ def test_a_command_over_several_lines_has_its_marks_off() -> None:
         "11/22/2026 09:00:01 PM\nDevice r/s w/s\n11/22/2026 09:00:02 PM\n",
         "1+0 records in\n1+0 records out\n2+0 records in\n2+0 records out\n",
         "<host> job: (g=0): rw=read\n<host> Starting 1 process\n",
+        "* MB/s = 1,000,000 bytes/s\n* KB = 1000 bytes, KiB = 1024 bytes\n",
+        "| a | b |\nno line below the headings\n| 1 | 2 |\n",
+        "21:00:01 DEV tps\n21:00:02 sda 1.00\n21:00:03 sda 1.00\n",
+        "echo a && b; ls & c\n",
     ],
 )
 def test_what_only_looks_like_marks_stays(text: str) -> None:
@@ -150,6 +158,37 @@ def test_lines_of_a_mail_that_were_broken_keep_fios_options() -> None:
     broken = [part for line in lines for part in textwrap.wrap(line, 72) or [""]]
     whole, mailed = (found("\n".join([f"$ {command}", *every])) for every in (lines, broken))
     assert whole == mailed
+
+
+def test_a_mail_that_broke_long_lines_keeps_its_marks_off() -> None:
+    """Mailers break a quoted line, and do not mark its end."""
+    quoted = "> rr: (g=0): rw=read, bs=(R) 4096B-4096B, (W) 4096B-4096B,\n(T) 4096B-4096B, iodepth=1\n> fio-3.19\n"
+    stripped = pasting.strip_marks(quoted)
+    assert stripped.text == quoted.replace("> ", "")
+    answered = "> short\nan answer\n> short\n"
+    assert pasting.strip_marks(answered).text == answered
+
+
+TABLE = """Two disks:
+| Device | r/s | w/s | rkB/s | wkB/s | await |
+|--------|----:|----:|------:|------:|:-----:|
+| `sda` | 10.00 | 0.00 | 40.00 | 0.00 | 1.50 |
+| sdb | 20.00 | 0.00 | 80.00 | 0.00 | 2.50 |
+"""
+
+
+def test_a_table_of_markdown_is_read_in_its_lines() -> None:
+    result = text_reading.read_text(pasting.strip_marks(TABLE).text).results[0]
+    rates = [(m.labels["device"], m.value, m.line) for m in result.metrics if m.name == "read.iops"]
+    assert rates == [("sda", 10.0, 4), ("sdb", 20.0, 5)]
+
+
+def test_lines_of_a_list_are_read_each() -> None:
+    shown = pasting.strip_marks(f"- {DD.replace(chr(10), f'{chr(10)}- ')}\n").text
+    assert [one.trouble for one in text_reading.read_text(shown).results] == [""]
+    rates = "* SSD: read: IOPS=76.8k, BW=300MiB/s (315MB/s)(3000MiB/10001msec)\n* disk: read: IOPS=150\n"
+    (one,) = text_reading.read_text(pasting.strip_marks(rates).text).results
+    assert one.metrics[0].value == 76_800.0
 
 
 def test_a_screen_that_was_moved_about_in_keeps_its_words_apart() -> None:
