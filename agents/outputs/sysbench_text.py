@@ -417,6 +417,16 @@ def _count_metrics(report: Report) -> Iterator[Metric]:
             yield Metric(name, report.figures[name], unit, line=report.lines[name])
 
 
+def report_details(report: Report) -> Iterator[Metric]:
+    """Events and seconds of the mean thread: what is missing to the run's time it spent outside of requests."""
+    for name, figure, unit in (
+        ("thread.events", "fair", Unit.RATIO),
+        ("thread.time", "execution", Unit.SECONDS),
+    ):
+        if figure in report.figures:
+            yield Metric(name, report.figures[figure], unit, line=report.lines[figure])
+
+
 def report_series(report: Report, wish: RequestedRun) -> list[Series]:
     """Series of the reports that it printed meanwhile, at the end of each interval; [] without any."""
     rows = report.meanwhile

@@ -165,6 +165,10 @@ def _parse_block(
     return dataclasses.replace(
         result,
         metrics=tuple(dataclasses.replace(metric, line=metric.line + first) for metric in metrics),
+        details=tuple(
+            dataclasses.replace(metric, line=metric.line + first)
+            for metric in text.report_details(report)
+        ),
         series=tuple(over_time),
         options=options,
         outstanding=options["threads"] if options["io_mode"] != "async" else None,
@@ -194,6 +198,10 @@ def _summary_block(block: Sequence[str], first: int) -> ParsedResult:
     return dataclasses.replace(
         result,
         metrics=tuple(dataclasses.replace(metric, line=metric.line + first) for metric in metrics),
+        details=tuple(
+            dataclasses.replace(metric, line=metric.line + first)
+            for metric in text.report_details(report)
+        ),
         notes=(FRAGMENT, *_cut_notes(report)),
     )
 

@@ -18,6 +18,7 @@ from agents.contracts import Metric, ParseError, Target, Timing
 from agents.drivers import registry
 from agents.jobs import job as jobs
 from agents.jobs import spool
+from agents.readers import sysbench as sysbench_reader
 from agents.tools import _scripts, sysbench
 from benchlab.testing.profiles import examples
 from tests.agents.conftest import shell_as
@@ -217,3 +218,15 @@ def test_the_charts_know_which_options_make_the_outstanding_ios():
         "threads",
         "async_backlog",
     }
+
+
+def test_details_tell_the_time_of_the_mean_thread():
+    """Printed beside the figures, for the diagnosis alone."""
+    path = Path(__file__).parents[1] / "cases" / "readers" / "sysbench" / "terminal.txt"
+    text = path.read_text()
+    details = [
+        metric for result in sysbench_reader.find_results(text, "") for metric in result.details
+    ]
+    assert {metric.name for metric in details} == {"thread.events", "thread.time"}
+    for metric in details:
+        assert f"{metric.value:.4f}" in text.split("\n")[metric.line - 1]
