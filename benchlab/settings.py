@@ -149,6 +149,12 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 30.0,
         "options": {"expires": 30},
     },
+    # What explains the figures of a campaign, once its set-ups were compared.
+    "diagnoses": {
+        "task": "benchlab.diagnosis.tasks.sweep_campaigns",
+        "schedule": 30.0,
+        "options": {"expires": 30},
+    },
     # What was deleted longer ago than BENCHLAB_GRACE_DAYS goes for good, a little at a time.
     "deleted": {
         "task": "benchlab.lifecycle.tasks.sweep_deleted",

@@ -58,14 +58,19 @@ ARRAY, POOL, DATASET, VOLUME = "md0", "pool", "pool/data", "vg/lv"
 
 def diagnose_campaign(campaign: Campaign) -> Answer:
     """The answer for all runs of the campaign that are looked at: each cause once, from the run that shows it best."""
-    pks = list(succeeded_attempts(campaign).order_by("pk").values_list("pk", flat=True))
-    step = max(-(-len(pks) // MAX_RUNS), 1)
-    return merge_answers([diagnose(evidence) for evidence in read_evidence(pks[::step])])
+    return merge_answers([diagnose(evidence) for evidence in read_spread_evidence(campaign)])
 
 
 def diagnose_attempt(attempt: int) -> Answer:
     """The answer for one attempt of a run."""
     return merge_answers([diagnose(evidence) for evidence in read_evidence([attempt])])
+
+
+def read_spread_evidence(campaign: Campaign) -> Iterator[Evidence]:
+    """Evidence of at most MAX_RUNS runs of the campaign, evenly spread."""
+    pks = list(succeeded_attempts(campaign).order_by("pk").values_list("pk", flat=True))
+    step = max(-(-len(pks) // MAX_RUNS), 1)
+    return read_evidence(pks[::step])
 
 
 def read_campaign_evidence(campaign: Campaign) -> Iterator[Evidence]:

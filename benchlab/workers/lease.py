@@ -48,6 +48,8 @@ class Lock(IntEnum):
     INSTALLATION = 0x6273
     # that lives
     WORKER = 0x6274
+    # of a campaign, being made (benchlab/diagnosis/campaign_answers.py)
+    DIAGNOSIS = 0x6275
 
 
 # Its subselect: the keys of other databases of the same server are others'

@@ -25,6 +25,7 @@ from benchlab.campaigns.workload_presets import PRESETS as WORKLOADS
 from benchlab.charts import attempt_figures
 from benchlab.charts.cards import campaign_cards, campaign_dom_ids
 from benchlab.charts.queries import read_groups
+from benchlab.diagnosis.campaign_answers import campaign_answer
 from benchlab.engine.new_runs import create_campaign
 from benchlab.hosts.models import Host
 from benchlab.pages.campaigns import event_log, heat, heat_cells, live, plan_view, work
@@ -239,9 +240,11 @@ def campaign_detail(request: HttpRequest, pk: int) -> HttpResponse:
     in which a person may be writing. Where the campaign is over nothing asks by the clock; a retry is told by its
     events.
     """
-    campaign = get_object_or_404(Campaign.objects.visible_to(request.user), pk=pk)
+    campaigns = Campaign.objects.visible_to(request.user)
     if not (request.htmx and request.htmx.target == NOW):  # type: ignore[attr-defined]
+        campaign = get_object_or_404(campaigns.select_related("diagnosis"), pk=pk)
         return render(request, PAGE, _page_context(request, campaign, now=False))
+    campaign = get_object_or_404(campaigns, pk=pk)
     # A plan tells what the person typed in it wrongly.
     own = request.GET.get("plan") == PENDING
     return live.render_live_part(
@@ -265,6 +268,8 @@ def _page_context(request: HttpRequest, campaign: Campaign, *, now: bool) -> dic
         )
         context["plans"] = plans
         context["mistyped"] = pop_mistyped(request, plans.phrase)
+    if not now and progress_now.over:
+        context["diagnosis"] = campaign_answer(campaign)
     if not now and not campaign.source:
         context["design"] = designs.WORDS[estimates.campaign_design(campaign)]
     # What most campaigns have none of is not looked for there.
