@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
-from benchlab.diagnosis import campaign_answers
+from benchlab.diagnosis import campaign_answers, campaigns
 from benchlab.diagnosis.campaign_answers import sweep_campaigns
 from benchlab.diagnosis.models import CampaignAnswer
 from benchlab.findings.models import Looked
@@ -83,7 +83,7 @@ def test_a_campaign_without_an_answer_has_its_page(web, campaign):
 
 def test_what_findings_say_is_not_called_unusual(campaign, monkeypatch, four_diagnoses):  # noqa: F811
     same = {"T1": "a finding", "T2": "a finding", "T4": "a finding"}
-    monkeypatch.setattr(campaign_answers.campaigns, "SAME_CAUSE", same)
+    monkeypatch.setattr(campaigns, "SAME_CAUSE", same)
     sweep_campaigns()
     answer = CampaignAnswer.objects.get().answer
     assert [row["rule"] for row in answer["shown"]] == ["T3"]
