@@ -200,32 +200,41 @@ def _next_step(step: NextStep, measured: Result | None) -> NextStepJson:
 
 
 def _workload(wanted: Mapping[str, Any], measured: Result) -> WorkloadJson | None:
-    """The result's own options with those of the next step; None where the tool does not take them."""
-    tool = measured.kind
+    """The result's own options with those of the next step; None where no tool of ours takes them."""
+    if (own := _tool_workload(measured.kind, wanted, measured.options)) or "rw" not in wanted:
+        return own
+    # The step names fio's access pattern for a result of another tool.
+    return _tool_workload("fio", wanted, {})
+
+
+def _tool_workload(
+    tool: str, wanted: Mapping[str, Any], own: Mapping[str, Any]
+) -> WorkloadJson | None:
     driver = registry.all_tools().get(tool)
     if driver is None:
         return None
     known = {spec.name: spec for spec in dataclasses.fields(driver.Options)}
-    chosen = {
-        name: [_typed(value, known.get(name)) for value in values]
-        for name, values in ((name, _as_list(value)) for name, value in wanted.items())
-    }
-    sweep = {name: values for name, values in chosen.items() if len(values) > 1}
-    fixed = {name: values[0] for name, values in chosen.items() if len(values) == 1}
-    own = {
-        name: value
-        for name, value in measured.options.items()
-        if name in known and name not in sweep
-    }
-    # Options that were read from a text need not be those that the tool takes.
-    for base in (own, {}):
-        first_point = {name: values[0] for name, values in sweep.items()}
-        try:
-            driver_options.build_options(driver.Options, {**base, **fixed, **first_point})
-        except AgentError:
-            continue
-        return {"tool": tool, "options": {**base, **fixed}, "sweep": sweep}
-    return None
+    options = {name: value for name, value in own.items() if name in known}
+    sweep: dict[str, list[Any]] = {}
+    extra: list[str] = []
+    for name, value in wanted.items():
+        values = [_typed(item, known.get(name)) for item in _as_list(value)]
+        if len(values) > 1:
+            sweep[name] = values
+            options.pop(name, None)
+        elif name in known:
+            options[name] = values[0]
+        else:
+            extra.append(f"{name}={values[0]}")
+    if extra:
+        options["extra"] = [*options.get("extra", ()), *extra]
+    try:
+        point = {name: values[0] for name, values in sweep.items()}
+        driver_options.build_options(driver.Options, {**options, **point})
+    except AgentError:
+        # Options that were read from a text need not be those that the tool takes.
+        return None
+    return {"tool": tool, "options": options, "sweep": sweep}
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -233,5 +242,5 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _typed(value: Any, spec: dataclasses.Field[Any] | None) -> Any:
-    """fio says direct=1; the driver's option is true or false."""
+    """The value as the option's type: fio says direct=1, and the driver's option is true or false."""
     return bool(value) if spec is not None and spec.type in (bool, "bool") else value

@@ -10,7 +10,9 @@ from benchlab.diagnosis.answer_json import (
     assign_lines,
     merge_answers,
 )
-from benchlab.diagnosis.answers import diagnose
+from benchlab.diagnosis.answers import Answer, diagnose
+from benchlab.diagnosis.evidence import Evidence, Result
+from benchlab.diagnosis.model import Diagnosis, NextStep, Verdict
 from benchlab.diagnosis.pasted import join_evidence, read_evidence
 from tests.diagnosis.made import FIO, LINE_OF_IOPS, four_diagnoses  # noqa: F401
 
@@ -73,3 +75,32 @@ def test_nothing_unusual_says_what_was_read(monkeypatch):
     assert answer_of(FIO)["headline"] == "Nothing unusual in 1 result."
     answer = answer_of("no tool printed this")
     assert not answer["nothing_unusual"] and answer["headline"].startswith("No result")
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "wanted", "tool", "part"),
+    [
+        (
+            "fio",
+            {"rw": "write"},
+            {"end_fsync": 1},
+            "fio",
+            {"rw": "write", "extra": ["end_fsync=1"]},
+        ),
+        ("fio", {"rw": "write"}, {"direct": 1}, "fio", {"direct": True}),
+        ("sysbench", {}, {"rw": "write", "block_size": 65536}, "fio", {"block_size": 65536}),
+        ("dd", {}, {"iodepth": [1, 4]}, "", {}),
+        ("fio", {"rw": "no such pattern"}, {"iodepth": [1, 4]}, "", {}),
+    ],
+    ids=["extra option", "bool", "fio for another tool", "not dd's", "not readable"],
+)
+def test_workloads_of_next_steps(kind, own, wanted, tool, part):
+    result = Result(kind, "a test", options=own)
+    diagnosis = Diagnosis(
+        Verdict.DOUBT, "a", next_steps=(NextStep("b", options=wanted),), results=(0,)
+    )
+    answer = answer_to_json(Answer((diagnosis,), (), (), 1), Evidence((result,)))
+    (step,) = answer["shown"][0]["next_steps"]
+    workload = step["workload"]
+    assert (workload["tool"] if workload else "") == tool
+    assert workload is None or part.items() <= workload["options"].items()
