@@ -120,9 +120,7 @@ def _parity_diagnosis(evidence: Evidence, array: _Array) -> Diagnosis:
         f"{array.writes:,.0f} writes/s are {operations:,.0f} disk operations/s.",
         f"md {way}, and then writes new data and new parity (read-modify-write). The reads are parity's.",
         tuple(proofs),
-        (
-            "A resync or another program could read as well: the members' reads must stop when the test stops.",
-        ),
+        ("A resync reads as well: the members' reads must stop when the test stops.",),
         _stripe_steps(evidence, array.name, array.result),
         confidence=0.9,
         results=(array.result,),
@@ -148,7 +146,7 @@ def _stripe_steps(evidence: Evidence, name: str, result: int) -> tuple[NextStep,
         NextStep(
             f"Write whole stripes: {size_text(stripe)}, the chunk times the data disks.",
             command,
-            "The members' reads disappear if parity is the cause; if they stay, something else reads.",
+            "The members' reads disappear if parity is the cause; if they stay, they are not parity's.",
             {"rw": "write", "block_size": stripe},
         ),
         NextStep(

@@ -572,7 +572,7 @@ def thermal(evidence: Evidence) -> Iterator[Diagnosis]:
                 ),
             ),
             confidence=0.9 if counted else 0.7,
-            silences=("R11",),
+            silences=("R11", "R58"),
         )
         return
 

@@ -150,9 +150,7 @@ def _slow_diagnosis(evidence: Evidence, slow: Load, group: Sequence[Load], way: 
         if whole_disk(fact.subject) == disk
     ]
     pool = slow.device.partition("/")[0] if "/" in slow.device else ""
-    offline = (
-        f"zpool offline {pool} {slow.name}" if pool else f"mdadm /dev/md0 --fail /dev/{slow.name}"
-    )
+    offline = f"zpool offline {pool} {slow.name}" if pool else f"iostat -dxy 5 {slow.name}"
     return Diagnosis(
         Verdict.LIMIT,
         f"{slow.name} is slow and holds the others back: its {way}s take {rate(wait, 's')} where the others' take "
@@ -170,7 +168,7 @@ def _slow_diagnosis(evidence: Evidence, slow: Load, group: Sequence[Load], way: 
                 "Pending or reallocated sectors: replace the disk. CRC errors: replace the cable.",
             ),
             NextStep(
-                "Where redundancy allows, take it offline for a trial; else watch it alone on idle disks.",
+                "Take it offline for a trial where redundancy allows, or watch it alone.",
                 offline,
                 "The rate comes back if this disk held it back.",
             ),
@@ -219,7 +217,9 @@ def _resync_diagnosis(evidence: Evidence, fact: Fact) -> Diagnosis:
     speed = evidence.facts.find(fact.subject, f"{prefix}_speed")
     done = evidence.facts.number(fact.subject, f"{prefix}_share")
     left = evidence.facts.number(fact.subject, "md.sync_left")
-    pace = f" at {rate(float(speed.value))}" if speed and not isinstance(speed.value, str) else ""
+    pace = ""
+    if speed and not isinstance(speed.value, str):
+        pace = f" at {rate(float(speed.value))} ({float(speed.value) / 1024:,.0f} KiB/s)"
     progress = f" ({share(done)} done)" if done is not None else ""
     proofs = [
         Proof(
