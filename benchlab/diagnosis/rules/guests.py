@@ -497,7 +497,6 @@ def guest_stack(evidence: Evidence) -> Iterator[Diagnosis]:
             steps,
             confidence=0.7,
             results=(index,),
-            silences=("R52",),
         )
 
 
