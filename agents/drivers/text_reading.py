@@ -6,6 +6,7 @@ Two readers may claim the same lines (fio's disk table looks like iostat's): the
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable
 
 from agents.drivers import registry
@@ -24,7 +25,7 @@ def read_text(text: str, name: str = "") -> Reading:
     plain = text.replace("\xa0", " ")
     readers = [reader for reader in registry.all_readers().values() if may_hold(plain, reader)]
     readings = [reading for reader in readers for reading in reader.find_results(text, name)]
-    separate_readings = sorted(_without_overlaps(readings), key=lambda reading: reading.first)
+    separate_readings = _without_overlaps(readings)
     return Reading(tuple(separate_readings), tuple(_unread(text, separate_readings)))
 
 
@@ -46,20 +47,26 @@ def may_hold(text: str, reader: Reader) -> bool:
 
 
 def _without_overlaps(readings: Iterable[ParsedResult]) -> list[ParsedResult]:
-    """The results without overlaps: a readable result wins over an unreadable one, then the longer one."""
+    """The results in order, without overlaps: a readable one wins over an unreadable one, then the longer one."""
     separate: list[ParsedResult] = []
     for reading in sorted(
         readings,
         key=lambda reading: (bool(reading.trouble), reading.first - reading.last, reading.first),
     ):
-        if all(_are_separate(reading, other) for other in separate):
-            separate.append(reading)
+        at = bisect.bisect(separate, _place(reading), key=_place)
+        # They are in order, so only those beside it can have a line of it.
+        if all(_are_separate(reading, other) for other in separate[max(at - 2, 0) : at + 2]):
+            separate.insert(at, reading)
     return separate
+
+
+def _place(reading: ParsedResult) -> tuple[int, int]:
+    return reading.first, reading.last
 
 
 def _are_separate(reading: ParsedResult, other: ParsedResult) -> bool:
     """True without a line in common, but for the one in which a document ends and the next begins: `}{`."""
-    first, second = sorted((reading, other), key=lambda result: (result.first, result.last))
+    first, second = sorted((reading, other), key=_place)
     if first.kind == second.kind and first.first < first.last < second.last:
         return first.last <= second.first
     return first.last < second.first
