@@ -209,7 +209,7 @@ def of_text(
     ]
     certain = names.keys() <= started.keys() and len(groups) == 1
     if len(names) == 1 and options:
-        options |= {"name": next(iter(names)), "numjobs": sum(names.values())}
+        options["numjobs"] = sum(names.values())
     return ReportedOptions(
         ", ".join(names)[:200],
         options=options,
@@ -223,8 +223,7 @@ def of_name(name: str, arguments: Sequence[str], job_files: Sequence[JobFile]) -
     sections = asked_sections(arguments, job_files, [name])
     if len(sections) != 1 or not _agrees({}, sections[0]):
         return ReportedOptions(name)
-    options = _section_options(sections[0]) | {"name": name}
-    return ReportedOptions(name, options=options, complete=True)
+    return ReportedOptions(name, options=_section_options(sections[0]), complete=True)
 
 
 def _section_options(section: Section) -> dict[str, object]:
@@ -352,7 +351,7 @@ def of_document(data: Heads) -> ReportedOptions:
     certain = certain and all(map(_depth_told, job_options, jobs))
     same = _merged_options(_by_job(jobs, tool_options))
     if len(names) == 1 and same:
-        same |= {"name": next(iter(names)), "numjobs": sum(copies)}
+        same["numjobs"] = sum(copies)
     return ReportedOptions(
         ", ".join(names)[:200],
         version,

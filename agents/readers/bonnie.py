@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import getopt
 import re
-from typing import Any
 
 from agents.outputs import bonnie_output
 from agents.readers import _command
@@ -73,13 +72,13 @@ def _reported_options(table: bonnie_output.Table) -> dict[str, int]:
     return options
 
 
-def _command_options(command: _command.Command) -> dict[str, Any]:
+def _command_options(command: _command.Command) -> dict[str, object]:
     """Options that the tables do not print: of the tool here, and under their letters the others."""
     try:
         pairs, _ = getopt.gnu_getopt(list(command.arguments), LETTERS)
     except getopt.GetoptError:
         return {}
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     for name, value in pairs:
         letter = name.lstrip("-")
         if letter == "n":

@@ -356,6 +356,10 @@ def _shift_line(metric: Metric, line: int) -> Metric:
     )
 
 
+def _named_options(reported: _fio_options.ReportedOptions) -> dict[str, object]:
+    return {**reported.options, **({"name": reported.title} if reported.title else {})}
+
+
 def _result_block(text: str, start: int, end: int, read: _Read, lines: _Lines) -> ParsedResult:
     offset = lines.lines_before(start)
     metrics = tuple(_shift_line(metric, max(metric.line, 1) + offset) for metric in read.metrics)
@@ -373,7 +377,7 @@ def _result_block(text: str, start: int, end: int, read: _Read, lines: _Lines) -
         metrics=metrics,
         details=tuple(_shift_line(metric, max(metric.line, 1) + offset) for metric in read.details),
         histograms=tuple(read.histograms),
-        options={} if trouble else dict(reported_options.options),
+        options={} if trouble else _named_options(reported_options),
         options_complete=reported_options.complete and not trouble,
         outstanding=None if trouble else reported_options.outstanding,
         notes=tuple(dict.fromkeys(note for note in notes if note)) if not trouble else (),

@@ -124,7 +124,7 @@ def _run_block(lines: Sequence[str], first: int, last: int) -> ParsedResult | No
     if not {"block_size", "mode"} & options.keys():
         return None
     start, command = _above(lines, first)
-    options = _command_options(command) | options
+    options = {**_command_options(command), **options}
     version = BEGINS.fullmatch(block[0].strip())
     result = ParsedResult(
         KIND,
@@ -242,9 +242,9 @@ def _rounded_bytes(number: str, unit: str) -> int:
     return int(size) if size.is_integer() else 0
 
 
-def _command_options(command: _command.Command) -> dict[str, Any]:
+def _command_options(command: _command.Command) -> dict[str, object]:
     """Options of the command that the head does not print, verbatim where the tool here has none of that name."""
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     for word in command.arguments:
         name, assigned, value = word.removeprefix("--").partition("=")
         if not word.startswith("--") or name in LEFT_OUT:

@@ -22,7 +22,8 @@ from agents.readers import fio_log
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Host
 from benchlab.imports.models import Draft
-from benchlab.imports.readings import LOG_UNITS, MAX_WORKLOAD_NAME, Key, OfferedResult
+from benchlab.imports.readings import LOG_UNITS, Key, OfferedResult
+from benchlab.imports.workloads import MAX_NAME as MAX_WORKLOAD_NAME
 from benchlab.topologies.models import Topology
 from benchlab.topologies.services import ROLE
 
@@ -81,6 +82,8 @@ class Agreement:
     name: str = ""
     question: str = ""
     origin: Mapping[str, str] = field(default_factory=dict)
+    # results of equal options are repeats, however far apart they are
+    are_repeats: bool = False
 
     @property
     def selected(self) -> list[ResultChoice]:
@@ -385,6 +388,7 @@ def to_json(agreement: Agreement) -> dict[str, Any]:
         "name": agreement.name,
         "question": agreement.question,
         "origin": dict(agreement.origin),
+        "are_repeats": agreement.are_repeats,
     }
 
 
@@ -403,7 +407,13 @@ def from_json(stored: Mapping[str, Any]) -> Agreement:
         )
         for row in stored["chosen"]
     ]
-    return Agreement(chosen, stored["name"], stored["question"], stored["origin"])
+    return Agreement(
+        chosen,
+        stored["name"],
+        stored["question"],
+        stored["origin"],
+        bool(stored.get("are_repeats")),
+    )
 
 
 def _choice_to_json(choice: ResultChoice) -> dict[str, Any]:

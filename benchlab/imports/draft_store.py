@@ -265,6 +265,7 @@ def _store_agreed(draft: Draft) -> StoreOutcome:
             sources=partial(_keep_as_sources, {choice.key[0] for choice in measured}),
             origin=agreement.origin,
             allow_failures=True,
+            are_repeats=agreement.are_repeats,
         ),
         lambda handled: report_progress(len(workloads) + handled * agreed // len(results)),
     )
@@ -316,7 +317,7 @@ def _build_results(
             pieces[choice.key],
             choice.host or host_of_name(choice.new_host.strip()),
             choice.topology or topology_of_name(choice.new_topology.strip()),
-            choice.workload.strip() or offer.workload_name,
+            choice.workload.strip(),
             offer.parsed.point,
             offer.parsed.outstanding or choice.outstanding,
             tuple(beside[choice.key]),

@@ -24,7 +24,8 @@ from benchlab.imports.agreements import (
     SourceDisks,
 )
 from benchlab.imports.models import Draft
-from benchlab.imports.readings import LOG_UNITS, MAX_WORKLOAD_NAME, Key, OfferedResult
+from benchlab.imports.readings import LOG_UNITS, Key, OfferedResult
+from benchlab.imports.workloads import MAX_NAME as MAX_WORKLOAD_NAME
 from benchlab.topologies.models import Topology
 
 Choices = list[tuple[str, str]]
@@ -65,6 +66,9 @@ class CommonForm(SetUpForm):
     """The campaign, where it comes from, and what holds for every result that says nothing else."""
 
     campaign = forms.CharField(required=False, max_length=MAX_CAMPAIGN_NAME, label="Campaign")
+    are_repeats = forms.BooleanField(
+        required=False, label="They are repeats: store them as one workload"
+    )
     question = forms.CharField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
@@ -257,7 +261,7 @@ class DraftForms:
         same = self.common.cleaned_data
         origin = {name: same[name] for name in ORIGIN}
         chosen = [self._result_choice(result) for result in self.results]
-        return Agreement(chosen, same["campaign"], same["question"], origin)
+        return Agreement(chosen, same["campaign"], same["question"], origin, same["are_repeats"])
 
     def _result_choice(self, result: OfferedResult) -> ResultChoice:
         form = self.forms.get(result.result_key)

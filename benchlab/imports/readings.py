@@ -19,15 +19,16 @@ from agents.readers import fio_log
 from agents.texts.parsed_result import ParsedResult, Reading
 from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign
+from benchlab.imports import workloads
 from benchlab.imports.models import Draft, DraftFile, Source
+from benchlab.imports.workloads import MAX_NAME as MAX_WORKLOAD_NAME
+from benchlab.imports.workloads import Work, name_workloads
 
 # (DraftFile id, first line)
 Key = tuple[int, int]
 LOG_UNITS = {"us": "microseconds: fio before 3.0", "ns": "nanoseconds: fio 3.0 and later"}
 # whose readings are in memory as they are stored
 FILES_AT_ONCE = 20
-NAMING_OPTIONS = ("rw", "direction", "bs", "block_size", "rwmixread")
-MAX_WORKLOAD_NAME = 90
 # of ParsedResult
 RESULT_FIELDS = (
     "kind",
@@ -62,10 +63,17 @@ class OfferedResult:
     series: Sequence[Mapping[str, Any]]
     # of fio's log that does not say it: what results beside it tell
     log_unit: str = ""
+    # of what was done, beside the other results of the draft
+    workload_name: str = ""
 
     @property
     def result_key(self) -> Key:
         return self.file.pk, self.parsed.first
+
+    @property
+    def is_measured(self) -> bool:
+        """True for a result that can be stored as a run."""
+        return not (self.parsed.trouble or self.parsed.described)
 
     @property
     def watches(self) -> bool:
@@ -76,7 +84,7 @@ class OfferedResult:
 
     @property
     def needs_log_unit(self) -> bool:
-        """Must a person say what the text leaves open?"""
+        """True where a person must say what the text leaves open?"""
         return bool(self.parsed.needs) and not self.log_unit
 
     @property
@@ -87,21 +95,6 @@ class OfferedResult:
     def label(self) -> str:
         reader = registry.all_readers().get(self.parsed.kind)
         return reader.LABEL if reader else self.parsed.kind
-
-    @property
-    def workload_name(self) -> str:
-        """A name for what was done, from its kind and options; what is only described has one."""
-        parsed = self.parsed
-        if parsed.described:
-            return parsed.title[:MAX_WORKLOAD_NAME]
-        options = {
-            name: parsed.options[name] for name in NAMING_OPTIONS if parsed.options.get(name)
-        }
-        words = [parsed.tool or parsed.kind, *(text for _, text in _option_texts(options))]
-        # sweeps over different things do not share a chart's axis
-        if parsed.varies:
-            words.append(f"over {parsed.varies.replace('_', ' ')}")
-        return " ".join(words)[:MAX_WORKLOAD_NAME]
 
     @property
     def option_texts(self) -> list[tuple[str, str]]:
@@ -140,14 +133,107 @@ def offered_results(draft: Draft) -> list[OfferedResult]:
     read = draft.files.filter(reading__isnull=False).order_by("position")
     # What was read takes several times the memory of the figures in it, so no row keeps it.
     rows = read.values_list("pk", "reading__found").iterator(chunk_size=FILES_AT_ONCE)
-    return _with_units(
-        [
-            OfferedResult(files[pk], from_json(stored), stored["series"])
-            for pk, rows_of_file in rows
-            if pk in files
-            for stored in rows_of_file or ()
+    results = [
+        OfferedResult(files[pk], from_json(stored), stored["series"])
+        for pk, rows_of_file in rows
+        if pk in files
+        for stored in rows_of_file or ()
+    ]
+    return _with_workload_names(_with_units(results))
+
+
+def _with_workload_names(results: Sequence[OfferedResult]) -> list[OfferedResult]:
+    """Each result with the name of its workload; of what is only described, its title."""
+    named = iter(name_workloads([Work(result.parsed) for result in results if result.is_measured]))
+    return [
+        replace(
+            result,
+            workload_name=next(named).name
+            if result.is_measured
+            else result.parsed.title[:MAX_WORKLOAD_NAME],
+        )
+        for result in results
+    ]
+
+
+# options that a draft's page shows side by side, and results
+MAX_COLUMNS = 8
+MAX_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedResults:
+    """Results of one tool, and the options in which they differ."""
+
+    label: str
+    names: Sequence[str]
+    # number of the result on the page, its title, and the value of each option
+    rows: Sequence[tuple[int, str, Sequence[str]]]
+    more_names: int = 0
+    more_rows: int = 0
+
+    @property
+    def count(self) -> int:
+        return len(self.rows) + self.more_rows
+
+
+def compare_results(results: Sequence[OfferedResult]) -> list[ComparedResults]:
+    """Options that differ between the results of each tool, where any does."""
+    by_tool: dict[str, list[tuple[int, OfferedResult]]] = {}
+    for number, result in enumerate(results, 1):
+        if result.is_measured and not result.watches:
+            by_tool.setdefault(result.parsed.kind, []).append((number, result))
+    compared = []
+    for numbered in by_tool.values():
+        works = [Work(result.parsed).options for _, result in numbered]
+        names = workloads.differing_options(works)
+        if not names:
+            continue
+        rows = [
+            (
+                number,
+                result.parsed.title,
+                [_value_of(options, name) for name in names[:MAX_COLUMNS]],
+            )
+            for (number, result), options in zip(numbered, works, strict=True)
         ]
-    )
+        compared.append(
+            ComparedResults(
+                numbered[0][1].label,
+                [workloads.SHORT_NAMES.get(name, name) for name in names[:MAX_COLUMNS]],
+                rows[:MAX_ROWS],
+                max(len(names) - MAX_COLUMNS, 0),
+                max(len(rows) - MAX_ROWS, 0),
+            )
+        )
+    return compared
+
+
+def _value_of(options: Mapping[str, Any], name: str) -> str:
+    if name not in options:
+        return "–"
+    return "yes" if options[name] is True else workloads.value_text(name, options[name])
+
+
+@dataclass(frozen=True, slots=True)
+class FarApartResults:
+    """Results between which no option differs, by their numbers on the page."""
+
+    numbers: Sequence[int]
+    times: float
+
+
+def far_apart_results(results: Sequence[OfferedResult]) -> list[FarApartResults]:
+    """Results of which a person must say whether they are repeats."""
+    numbered = [
+        (number, result)
+        for number, result in enumerate(results, 1)
+        if result.is_measured and not result.watches
+    ]
+    return [
+        FarApartResults([numbered[index][0] for index in far.indexes], far.times)
+        for far in workloads.find_far_apart([Work(result.parsed) for _, result in numbered])
+    ]
 
 
 def _with_units(results: Sequence[OfferedResult]) -> list[OfferedResult]:

@@ -27,6 +27,7 @@ from benchlab.engine.checks import condition
 from benchlab.findings import storing
 from benchlab.hosts.models import Host
 from benchlab.imports.models import Source
+from benchlab.imports.workloads import NamedWorkload, Work, name_workloads
 from benchlab.runs import artifact_figures, artifacts, attempt_meta, conclusion
 from benchlab.runs.artifact_figures import Figures
 from benchlab.runs.models import Attempt, Layout
@@ -80,7 +81,7 @@ class Result:
     piece: TextExcerpt
     host: Host
     topology: Topology
-    # its name
+    # its name; empty: from what tells it from the others
     workload: str
     # what it varies: {"iodepth": 4}
     point: Mapping[str, Any] = field(default_factory=dict)
@@ -98,6 +99,7 @@ class StoreRequest:
     """A campaign to be made of results. `sources`: the files as they came, or a function that stores them for it.
 
     `allow_failures`: a result that cannot be stored does not keep the others from being stored.
+    `are_repeats`: a person says so of results of equal options, however far apart their figures are.
     """
 
     team: Team
@@ -109,6 +111,7 @@ class StoreRequest:
     source: str = Campaign.Source.IMPORTED
     origin: Mapping[str, str] = field(default_factory=dict)
     allow_failures: bool = False
+    are_repeats: bool = True
 
 
 @transaction.atomic
@@ -142,7 +145,7 @@ def store_results(
         request.sources(campaign)
     else:
         _store_sources(campaign, request.sources)
-    runs = _create_runs(campaign, results)
+    runs = _create_runs(campaign, results, are_repeats=request.are_repeats)
     layouts = _create_layouts(campaign, results)
     failed: list[tuple[TextExcerpt, str]] = []
     handled = 0
@@ -266,18 +269,26 @@ def _store_sources(campaign: Campaign, sources: Mapping[str, bytes]) -> None:
         )
 
 
-def _create_runs(campaign: Campaign, results: Sequence[Result]) -> list[Run]:
+def _create_runs(campaign: Campaign, results: Sequence[Result], *, are_repeats: bool) -> list[Run]:
     """One per result; those that are alike in everything are repeats."""
-    workloads: dict[tuple[str, str], Workload] = {}
+    works = [
+        Work(
+            result.piece.parsed, result.workload, (result.host.pk, result.topology.pk), result.point
+        )
+        for result in results
+    ]
+    named_workloads = name_workloads(works, are_repeats=are_repeats)
+    workloads: dict[str, Workload] = {}
     repeats: Counter[str] = Counter()
     runs = []
-    for position, result in enumerate(results):
-        parsed = result.piece.parsed
-        tool = parsed.tool or parsed.kind
-        key = result.workload, tool
+    for position, (result, work, named) in enumerate(
+        zip(results, works, named_workloads, strict=True)
+    ):
+        key = repr((named.name, work.tool))
         if key not in workloads:
-            workloads[key] = _find_or_create_workload(campaign, result.workload, tool)
-        cell = repr((result.host.pk, result.topology.pk, key, sorted(result.point.items())))
+            workloads[key] = _find_or_create_workload(campaign, named, work.tool)
+        point = {**named.point, **result.point}
+        cell = repr((result.host.pk, result.topology.pk, key, sorted(point.items())))
         repeats[cell] += 1
         runs.append(
             Run(
@@ -285,9 +296,9 @@ def _create_runs(campaign: Campaign, results: Sequence[Result]) -> list[Run]:
                 host=result.host,
                 topology=result.topology,
                 workload=workloads[key],
-                tool=tool,
-                options={**parsed.options, **result.point},
-                point=dict(result.point),
+                tool=work.tool,
+                options={**result.piece.parsed.options, **result.point},
+                point=point,
                 outstanding=result.outstanding,
                 repeat=repeats[cell],
                 position=position,
@@ -298,17 +309,23 @@ def _create_runs(campaign: Campaign, results: Sequence[Result]) -> list[Run]:
     return Run.objects.bulk_create(runs, batch_size=1000)
 
 
-def _find_or_create_workload(campaign: Campaign, name: str, tool: str) -> Workload:
-    """The team's imported workload of that name and tool; a name that is taken by another gets a number."""
+def _find_or_create_workload(campaign: Campaign, named: NamedWorkload, tool: str) -> Workload:
+    """The team's imported workload of that name, tool and options; a name that another has gets a number."""
     existing = {row.name: row for row in Workload.objects.filter(team=campaign.team)}
-    tried, number = name, 1
+    tried, number = named.name, 1
     while tried in existing:
-        if existing[tried].imported and existing[tried].tool == tool:
-            return existing[tried]
+        row = existing[tried]
+        if row.imported and row.tool == tool and row.options == named.options:
+            return row
         number += 1
-        tried = f"{name} ({number})"
+        tried = f"{named.name} ({number})"
     workload = Workload(
-        team=campaign.team, created_by=campaign.created_by, name=tried, tool=tool, imported=True
+        team=campaign.team,
+        created_by=campaign.created_by,
+        name=tried,
+        tool=tool,
+        options=named.options,
+        imported=True,
     )
     workload.full_clean(exclude=["created_by"])
     workload.save()

@@ -194,6 +194,8 @@ def _draft_context(
         "files": files,
         "results": len(results),
         "numbers": numbers,
+        "compared": readings.compare_results(results),
+        "far_apart": readings.far_apart_results(results),
         "draft_forms": draft_forms,
         "inline": numbers <= MAX_INLINE_NUMBERS,
     }

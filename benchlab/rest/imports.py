@@ -78,6 +78,10 @@ class FoundSerializer(ObjectSerializer):
     version = serializers.CharField()
     command = serializers.CharField()
     options = serializers.DictField()
+    options_complete = serializers.BooleanField(
+        default=False,
+        help_text="The whole command or job file was there: other options have the tool's defaults",
+    )
     point = serializers.DictField()
     outstanding = serializers.IntegerField(allow_null=True)
     described = serializers.BooleanField(
@@ -288,6 +292,11 @@ class AgreeSerializer(ObjectSerializer):
     question = serializers.CharField(default="", allow_blank=True)
     origin = OriginSerializer(default=dict)
     results = ChosenSerializer(many=True)
+    are_repeats = serializers.BooleanField(
+        default=False,
+        help_text="Results of equal options are repeats of one workload, even where their figures are more than "
+        "3 times apart; else those are stored as workloads of their own",
+    )
 
 
 class SourceSerializer(serializers.ModelSerializer[Source]):
@@ -352,6 +361,7 @@ class Imports(ReadOnlyViewSet[Draft]):
         question: str,
         origin: dict[str, str],
         results: list[dict[str, Any]],
+        are_repeats: bool,
     ) -> Response:
         """Store the results that are named; the others are not.
 
@@ -361,7 +371,9 @@ class Imports(ReadOnlyViewSet[Draft]):
         choices = [_result_choice(result) for result in results]
         try:
             draft_store.agree(
-                draft, Agreement(choices, campaign, question, origin), user=self.request.user
+                draft,
+                Agreement(choices, campaign, question, origin, are_repeats),
+                user=self.request.user,
             )
         except Refused as refused:
             raise serializers.ValidationError(_field_errors(refused)) from None
