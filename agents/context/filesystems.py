@@ -126,12 +126,15 @@ def read_filefrag(passage: Passage) -> Iterator[Fact]:
     if head is None:
         return
     yield Fact(head[1], "file.size", float(head[2]), number, "filefrag")
+    unwritten = 0
     for number, line in passage.rows():
-        if re.match(r"\s*\d+:\s+\d+\.\.\s*\d+:.*\bunwritten\b", line):
-            yield Fact(head[1], "file.unwritten", True, number, "filefrag")
-            return
         if not re.match(r"\s*(\d+|ext):", line):
-            return
+            passage.put_back()
+            break
+        if re.search(r"\bunwritten\b", line):
+            unwritten = unwritten or number
+    if unwritten:
+        yield Fact(head[1], "file.unwritten", True, unwritten, "filefrag")
 
 
 def read_stat(passage: Passage) -> Iterator[Fact]:

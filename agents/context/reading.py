@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from agents.context import arrays, disks, filesystems, health, links, machine, virtual, volumes, zfs
@@ -18,6 +19,11 @@ from agents.context.lines import (
 )
 from agents.context.model import Fact, Facts, Value
 
+# Lines around those that give facts: of /proc/mdstat, zpool status, tables of ZFS, smartctl, free, filefrag
+FRAME = re.compile(
+    r"Personalities : .*|unused devices: <none>|errors: No known data errors|[\s-]*-{5,}[\s-]*|=== START OF .* ==="
+    r"|\s+total\s+used\s+free\b.*|Filesystem type is: \w+"
+)
 CHAPTERS: Sequence[Chapter] = (
     disks.CHAPTER,
     arrays.CHAPTER,
@@ -33,11 +39,36 @@ CHAPTERS: Sequence[Chapter] = (
 
 def read_facts(text: str) -> Facts:
     """Facts in the text; line numbers are those of `text`, from 1. Never raises."""
-    lines = text.replace("\xa0", " ").split("\n")
-    return Facts(tuple(_without_repetitions(_facts_of_lines(lines, _readers_by_part(text)))))
+    found = (fact for span in _read_spans(text) for fact in span.facts)
+    return Facts(tuple(_without_repetitions(found)))
 
 
-def _facts_of_lines(lines: Sequence[str], parts: _Parts | None) -> Iterator[Fact]:
+def fact_lines(text: str) -> set[int]:
+    """Lines that gave facts, their headings and their commands among them; from 1."""
+    lines: set[int] = set()
+    for span in _read_spans(text):
+        lines.update(range(span.first, span.last + 1))
+        if span.command.line and span.command.program:
+            lines.add(span.command.line)
+    if not lines:
+        return lines
+    frames = (number for number, line in enumerate(text.split("\n"), 1) if FRAME.fullmatch(line))
+    return lines.union(frames)
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Lines that one reader went through, from 1, with the facts of them and the command above."""
+
+    first: int
+    last: int
+    facts: tuple[Fact, ...]
+    command: Command
+
+
+def _read_spans(text: str) -> Iterator[_Span]:
+    """Every span with facts."""
+    lines, parts = text.replace("\xa0", " ").split("\n"), _readers_by_part(text)
     index, command = _index(), Command()
     # reader -> index of the line that it has gone to
     gone: dict[Reader, int] = {}
@@ -61,8 +92,10 @@ def _facts_of_lines(lines: Sequence[str], parts: _Parts | None) -> Iterator[Fact
             if at < gone.get(reader, 0):
                 continue
             passage = Passage(lines, at, command, is_command)
-            yield from _safely(reader, passage)
+            facts = tuple(_safely(reader, passage))
             gone[reader] = max(passage.at, at + 1)
+            if facts:
+                yield _Span(at + 1, gone[reader], facts, command)
 
 
 def _safely(reader: Reader, passage: Passage) -> Iterator[Fact]:

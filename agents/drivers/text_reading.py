@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every result in a text, by every reader, and the lines that none of them can read. Pure.
+"""Every result in a text, by every reader, and the lines that neither they nor the readers of facts can read. Pure.
 
 Two readers may claim the same lines (fio's disk table looks like iostat's): the one that covers more lines gets them.
 """
@@ -7,14 +7,17 @@ Two readers may claim the same lines (fio's disk table looks like iostat's): the
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 
+from agents.context.reading import fact_lines
 from agents.drivers import registry
 from agents.drivers.protocols import Reader
 from agents.texts.parsed_result import LineIndex, ParsedResult, Reading, UnreadLines
 
 # characters of an unread line
 MAX_UNREAD_LINE_CHARACTERS = 120
+# characters between two results in which facts of the machine are looked for
+MAX_FACT_CHARACTERS = 1 << 20
 
 
 def read_text(text: str, name: str = "") -> Reading:
@@ -96,8 +99,24 @@ def _unread_lines(
         return
     above = begin + passage.count("\n", 0, len(passage) - len(passage.lstrip()))
     passage = passage.strip()
-    yield UnreadLines(
-        above,
-        above + passage.count("\n"),
-        passage.partition("\n")[0].strip()[:MAX_UNREAD_LINE_CHARACTERS],
-    )
+    facts = fact_lines(passage) if len(passage) <= MAX_FACT_CHARACTERS else set()
+    lines = passage.split("\n")
+    unread = [at for at, line in enumerate(lines, 1) if line.strip() and at not in facts]
+    for run in _runs(unread, facts) if facts else [(1, len(lines))]:
+        first, last = run
+        start_text = lines[first - 1].strip()[:MAX_UNREAD_LINE_CHARACTERS]
+        yield UnreadLines(above + first - 1, above + last - 1, start_text)
+
+
+def _runs(unread: Sequence[int], facts: Set[int]) -> Iterable[tuple[int, int]]:
+    """First and last line of each run of unread ones; a line with facts ends a run, an empty one does not."""
+    begin = previous = 0
+    for number in unread:
+        if begin and facts.isdisjoint(range(previous + 1, number)):
+            previous = number
+            continue
+        if begin:
+            yield begin, previous
+        begin = previous = number
+    if begin:
+        yield begin, previous

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from agents.context.model import FACTS, TEXTS, Facts, value_type
 from agents.context.reading import read_facts
+from agents.drivers import text_reading
 
 CASES = sorted((Path(__file__).parents[1] / "cases" / "diagnosis").glob("*/input.txt"))
 TEXT_OF_CASES = [case.read_text() for case in CASES]
@@ -83,6 +84,26 @@ def test_facts_of_a_case_are_in_the_vocabulary(case: Path) -> None:
     facts = read_facts(text)
     check_vocabulary(facts)
     assert all(0 < fact.line <= text.count("\n") + 1 for fact in facts)
+
+
+def test_lines_that_gave_facts_are_not_unread() -> None:
+    text = """Here is my box:
+
+$ lsblk -d -o NAME,SIZE,ROTA
+NAME SIZE ROTA
+sda  3.6T    1
+
+$ cat /proc/mdstat
+Personalities : [raid1]
+md0 : active raid1 sdb1[1] sda1[0]
+      3906885440 blocks super 1.2 [2/2] [UU]
+
+unused devices: <none>
+score: 412 of something that nobody reads
+512000 bytes (512 kB, 500 KiB) copied, 58.9311 s, 8.7 kB/s
+"""
+    unread = [(lines.first, lines.last) for lines in text_reading.read_text(text).unread]
+    assert unread == [(1, 1), (13, 13)]
 
 
 @st.composite
