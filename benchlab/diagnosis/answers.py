@@ -66,14 +66,13 @@ def diagnose(evidence: Evidence) -> Answer:
 
 def nothing_wrong(evidence: Evidence) -> Diagnosis:
     """The answer where figures were read and no rule doubts or limits them."""
-    kinds = sorted({stage.name.lower().replace("_", " ") for stage in Stage if stage != Stage.NOTE})
     figures = [proof for result in evidence.results if (proof := _figures(result))]
     fio = [test for test in evidence.tests if test.kind == "fio"]
     return Diagnosis(
         Verdict.FINE,
         "Nothing unusual: the figures agree with each other, and no known cause of false or low figures fits them.",
-        f"Looked at: {len(all_rules())} known causes, from a clock that jumped to a medium that is slow by nature "
-        f"({', '.join(kinds)}).",
+        f"Looked for {len(all_rules())} known causes: memory instead of the disk, a depth that was not there, slow or "
+        f"busy members, caps, full cores, parity and block sizes, flushes, and more.",
         tuple(figures[:MAX_SHOWN]),
         ("A cause that leaves no trace in these lines, such as other load on the host.",),
         (

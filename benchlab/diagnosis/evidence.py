@@ -277,9 +277,11 @@ class Result:
     @property
     def target(self) -> str:
         """Path of the file, directory or device that it worked on; "" where unknown."""
-        given = self._first_option("filename", "directory", "of", "if", "target")
-        if isinstance(given, str) and given.startswith("/") and not given.startswith("/dev/zero"):
-            return given
+        names = ("filename", "directory", "of", "if", "target")
+        given = [str(self.options[name]) for name in names if name in self.options]
+        known = [path for path in given if path.startswith("/") and path not in _NO_TARGETS]
+        if known:
+            return known[0]
         paths = [path for path in _TARGET.findall(self.command) if path not in _NO_TARGETS]
         return paths[0] if paths else ""
 

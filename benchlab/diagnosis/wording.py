@@ -35,8 +35,14 @@ def per_second(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """ "58.9 ms", "24.0 µs", "120 s"."""
-    return si(value, "s")
+    """ "58.9 ms", "24.0 µs", "1,890 s"."""
+    return f"{value:,.0f} s" if value >= 100 else si(value, "s")
+
+
+def percent(value: float) -> str:
+    """ "99.9 %", "0.77 %", "100 %" of a share."""
+    shown = f"{100 * value:.3g}" if 100 * value < 99.95 else f"{100 * value:.0f}"
+    return f"{shown} %"
 
 
 def rate(value: float) -> str:
@@ -68,11 +74,18 @@ def edit_command(result: Result, **changes: object) -> str:
     words = shell_words(command)
     if not any(word.rpartition("/")[2] == result.kind for word in words):
         return ""
+    if result.kind != "fio" and not all(_TOOL_OPTIONS[result.kind].match(name) for name in changes):
+        return ""
     words = words[: next((i for i, word in enumerate(words) if _OPERATOR.match(word)), None)]
     edited = editors[result.kind](words, changes)
     return " ".join(word if _is_plain(word) else shlex.quote(word) for word in edited)
 
 
+# options of the other tools; a change of one that a tool has not leaves no command
+_TOOL_OPTIONS = {
+    "dd": re.compile(r"(if|of|[io]?bs|count|[io]flag|conv|seek|skip)$"),
+    "sysbench": re.compile(r"(file_\w+|threads|time|events)$"),
+}
 # names of our own fio options that fio calls otherwise
 _FIO_NAMES = {"block_size": "bs", "runtime_s": "runtime", "ramp_s": "ramp_time", "compressible": ""}
 _FIO_NAMES |= {

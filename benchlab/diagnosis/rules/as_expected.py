@@ -157,7 +157,7 @@ def _judge_streaming(
         )
         step = NextStep(
             "For IOPS measure at random.",
-            edit_command(result, rw="randread", bs="4k"),
+            _at_random(result),
             "60 to 350 IOPS of each disk.",
         )
         return Verdict.FINE, claim, text, step
@@ -233,7 +233,7 @@ def merged_in_order(evidence: Evidence) -> Iterator[Diagnosis]:
             (
                 NextStep(
                     "For IOPS measure at random, for MB/s with large blocks.",
-                    edit_command(result, rw="randwrite" if result.writes else "randread"),
+                    _at_random(result),
                     "60 to 350 IOPS at random are normal for a disk that spins.",
                     {"rw": ["randread", "read"]},
                 ),
@@ -242,6 +242,16 @@ def merged_in_order(evidence: Evidence) -> Iterator[Diagnosis]:
             results=(place,),
             silences=("R06", "R18"),
         )
+
+
+def _at_random(result: Result) -> str:
+    """The test at random; of another tool than fio reads at random of its file."""
+    if result.kind == "fio":
+        return edit_command(result, rw="randwrite" if result.writes else "randread")
+    return (
+        f"fio --name=random --filename={result.target or 'FILE'} --rw=randread --bs=4k --direct=1 --ioengine=libaio "
+        f"--iodepth=1 --runtime=60 --time_based"
+    )
 
 
 def _merged(evidence: Evidence, result: Result) -> Sign | None:

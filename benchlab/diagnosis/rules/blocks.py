@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.limits import Sign, headline_figure, limit_lines, medium_limit
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
-from benchlab.diagnosis.wording import count, edit_command, rate, size
+from benchlab.diagnosis.wording import count, edit_command, percent, rate, size
 
 # share of the tool's I/Os that must have reached the disk
 REACHED = 0.5
@@ -33,8 +33,8 @@ def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
         told = "most of its reads"
         if at_disk is not None:
             share = at_disk[0] / counted
-            told = f"{1 - share:.1%} of its reads"
-            text = f"The tool counted {count(counted)} reads, the disks {count(at_disk[0])}: {share:.1%}."
+            told = f"{percent(1 - share)} of its reads"
+            text = f"The tool counted {count(counted)} reads, the disks {count(at_disk[0])}: {percent(share)}."
             proofs.append(Proof(text, (result.headline(), at_disk[1])))
         if holes:
             text = f"{holes.subject} has blocks that were reserved and never written."
@@ -43,8 +43,8 @@ def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
         real = f" The disks did {count(at_disk[0] / took)}/s." if at_disk and took else ""
         yield Diagnosis(
             Verdict.DOUBT,
-            f"{headline_figure(result)} is not the disks': {told} hit blocks of the file that were never "
-            f"written, which the file system answers with zeros.{real}",
+            f"{headline_figure(result)} is not what the disks did: {told} hit blocks of the file that were "
+            f"never written, which the file system answers with zeros.{real}",
             "Direct I/O rules the page cache out; unwritten extents and holes need no disk at all.",
             tuple(proofs),
             ("A cache between the file system and the disks that Disk stats do not count.",),
@@ -62,6 +62,7 @@ def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
                         refill_buffers=1,
                     ),
                     "After the fill, the disks must count as many reads as the tool.",
+                    risk=f"It overwrites {result.target or 'the file'}.",
                 ),
             ),
             confidence=0.95 if holes else 0.8,

@@ -9,7 +9,7 @@ from benchlab.analysis.formats import join_names
 from benchlab.diagnosis import media
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
-from benchlab.diagnosis.wording import count, edit_command, ops, rate, seconds
+from benchlab.diagnosis.wording import count, edit_command, ops, percent, rate, seconds
 
 CORE_FULL = 0.97
 # s; a shorter run's CPU share is that of its start
@@ -46,7 +46,7 @@ def core_is_full(evidence: Evidence) -> Iterator[Diagnosis]:
         lines = (result.line("cpu.user") or result.line("cpu.system"), result.headline())
         proofs = [
             Proof(
-                f"usr {user:.1%} + sys {system:.1%} = {user + system:.1%} of each job's time.",
+                f"usr {percent(user)} + sys {percent(system)} = {percent(user + system)} of each job's time.",
                 lines,
             )
         ]
@@ -64,7 +64,8 @@ def core_is_full(evidence: Evidence) -> Iterator[Diagnosis]:
         threads = "thread has" if jobs == 1 else f"{jobs} threads have"
         yield Diagnosis(
             Verdict.LIMIT,
-            f"fio's {threads} no CPU time left ({user + system:.1%} of a core each): {seconds(each)} of CPU for each "
+            f"fio's {threads} no CPU time left ({percent(user + system)} of a core each): "
+            f"{seconds(each)} of CPU for each "
             f"I/O. {ops(operations)} is the limit of the CPU, not of the storage.",
             "More depth finds no CPU; more threads on other cores do.",
             tuple(proofs),
@@ -248,7 +249,7 @@ def _flat_proofs(result: Result, names: list[str]) -> Iterator[Proof]:
         if (mean := result.number(f"{way}.iops.mean"))
         and (spread := result.number(f"{way}.iops.stddev")) is not None
     ]
-    flat = f", with a spread of {spreads[0][0]:.1%} over its samples" if spreads else ""
+    flat = f", with a spread of {percent(spreads[0][0])} over its samples" if spreads else ""
     known = f" Known for it: {join_names(tuple(names))}." if names else ""
     lines = tuple(line for line in (result.headline(), *(line for _, line in spreads)) if line)
     yield Proof(f"{ops(operations)}, {rate_words(transfer)}{flat}.{known}", lines)
@@ -308,7 +309,7 @@ def one_at_a_time(evidence: Evidence) -> Iterator[Diagnosis]:
             ),
             confidence=0.9,
             results=tuple(places),
-            silences=("R57", "R18", "R06", "R58"),
+            silences=("R57", "R18", "R06", "R58", "R60"),
         )
 
 
@@ -330,7 +331,7 @@ def replicas_in_a_row(evidence: Evidence) -> Iterator[Diagnosis]:
         proofs = list(_sweep_proofs(evidence, list(places)))
         proofs += [Proof(f"{f.subject} is replicated by {f.value}.", (f.line,)) for f in told]
         text = (
-            f"{rate(deep.rate or 0)} is {share:.0%} of the network's "
+            f"{rate(deep.rate or 0)} is {percent(share)} of the network's "
             f"{rate((deep.rate or 0) / share if share else 0)}."
         )
         proofs.append(Proof(text, (deep.headline(),)))
@@ -445,6 +446,7 @@ def idle_states(evidence: Evidence) -> Iterator[Diagnosis]:
                         "Switch deep C-states off for a trial, then measure at the low rate again.",
                         "cpupower idle-set -D 10",
                         "A latency as at the high rate confirms it. cpupower idle-set -E brings the states back.",
+                        risk="The CPU takes more power meanwhile.",
                     ),
                 ),
                 confidence=0.75,

@@ -90,6 +90,7 @@ def _faster_than_turn(evidence: Evidence, result: Result, write: DurableWrite) -
         "Switch the write cache off for a trial, and look for nobarrier, cache=unsafe or a controller's cache.",
         f"hdparm -W 0 /dev/{disks[0]}",
         "About 60 to 120 durable writes a second are then the disk's own; the same rate as now means a cache above it.",
+        risk="All writes to the disk are slower until hdparm -W 1.",
     )
     return claim, [(text, tuple(line for line in lines if line))], step
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from benchlab.diagnosis.evidence import DIRECTIONS, Evidence, Result
 from benchlab.diagnosis.limits import headline_figure
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
-from benchlab.diagnosis.wording import count, edit_command, ops, rate, seconds
+from benchlab.diagnosis.wording import count, edit_command, ops, percent, rate, seconds
 
 # share of the time of each job that it spent in submission, from which its depth is there (0.9 to 1.05: batches add up)
 IN_SUBMISSION = (0.9, 1.08)
@@ -282,7 +282,9 @@ def _one_each_proofs(result: Result, depth: int, jobs: int) -> Iterator[Proof]:
         yield Proof(text, (result.headline(), line) if line else (result.headline(),))
     alone = result.number("depth.level.1")
     if alone is not None:
-        yield Proof(f"IO depths: {alone:.1%} of the time at 1.", (result.line("depth.level.1"),))
+        yield Proof(
+            f"IO depths: {percent(alone)} of the time at 1.", (result.line("depth.level.1"),)
+        )
 
 
 @rule("R04", "Submission that blocks", Stage.IN_FLIGHT)

@@ -11,7 +11,7 @@ from benchlab.diagnosis import media
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.limits import Sign, headline_figure, limit_lines, medium_limit
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
-from benchlab.diagnosis.wording import count, edit_command, ops, rate, seconds, size
+from benchlab.diagnosis.wording import count, edit_command, ops, percent, rate, seconds, size
 
 # B; the kernel builds no larger request (max_sectors_kb is 1,280 by default), so more a request came from memory
 LARGEST_REQUEST = 2 << 20
@@ -126,7 +126,7 @@ def _short_signs(evidence: Evidence, result: Result) -> Iterator[Sign]:
             yield text, (evidence.fact_line("", "host.memory"),)
     busy = result.number("cpu.system") or 0
     if busy > 0.9 and not result.random:
-        text = f"The kernel took {busy:.0%} of the job's time: it copied memory."
+        text = f"The kernel took {percent(busy)} of the job's time: it copied memory."
         yield text, (result.line("cpu.system"),)
 
 

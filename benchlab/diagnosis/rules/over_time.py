@@ -12,7 +12,7 @@ from agents.contracts import Series
 from benchlab.diagnosis import media
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
-from benchlab.diagnosis.wording import edit_command, ops, rate, seconds, size
+from benchlab.diagnosis.wording import edit_command, ops, percent, rate, seconds, size
 
 # the last level must fill that share of the samples
 LAST_SHARE = 0.25
@@ -105,8 +105,8 @@ def credits_end(evidence: Evidence) -> Iterator[Diagnosis]:
             continue
         baseline, proofs = _baseline(evidence, series, fall, volume)
         text = (
-            f"{show(fall.before)} within {fall.spread_before:.1%}, then {show(fall.after)} within "
-            f"{fall.spread_after:.1%}: {fall.ratio:.1f} times less."
+            f"{show(fall.before)} within {percent(fall.spread_before)}, then {show(fall.after)} within "
+            f"{percent(fall.spread_after)}: {fall.ratio:.1f} times less."
         )
         lines = (result.line(series.metric, series.device) or result.first, result.last)
         yield Diagnosis(
@@ -119,9 +119,7 @@ def credits_end(evidence: Evidence) -> Iterator[Diagnosis]:
             (
                 NextStep(
                     "Measure for longer than the credits last, and name both levels. Watch BurstBalance meanwhile.",
-                    edit_command(
-                        evidence.watched_test(result) or result, runtime=3600, time_based=1
-                    ),
+                    _longer(evidence, result, series, 3600),
                     "A volume without bursts (gp3: 3,000 IOPS at any size) or a larger one holds its rate.",
                 ),
             ),
@@ -129,6 +127,20 @@ def credits_end(evidence: Evidence) -> Iterator[Diagnosis]:
             results=(place,),
             silences=("R11", "R57", "R20"),
         )
+
+
+def _longer(evidence: Evidence, result: Result, series: Series, time_s: int) -> str:
+    """The command of the test with that run time; without one, a test like the load that was seen."""
+    edited = edit_command(evidence.watched_test(result) or result, runtime=time_s, time_based=1)
+    if edited:
+        return edited
+    way = series.metric.partition(".")[0]
+    block = result.number(f"{way}.request.size", series.device) or 1 << 20
+    target = f"/dev/{series.device}" if way == "read" and series.device else "FILE --size=SIZE"
+    return (
+        f"fio --name=longer --filename={target} --rw={way} --bs={round(block)} --direct=1 "
+        f"--ioengine=libaio --iodepth=32 --runtime={time_s} --time_based"
+    )
 
 
 def _cloud_volume(evidence: Evidence, device: str) -> str:
@@ -204,9 +216,7 @@ def write_cache_ends(evidence: Evidence) -> Iterator[Diagnosis]:
             (
                 NextStep(
                     "Write twice the capacity before you compare disks, and report burst and sustained rate apart.",
-                    edit_command(
-                        evidence.watched_test(result) or result, runtime=1200, time_based=1
-                    ),
+                    _longer(evidence, result, series, 1200),
                     f"A rate that stays near {show(fall.after)} is the sustained one.",
                 ),
             ),
