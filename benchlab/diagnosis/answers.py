@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from benchlab.analysis.formats import join_names
+from benchlab.analysis.formats import join_names, times_text
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.model import (
     Diagnosis,
@@ -25,6 +26,10 @@ log = logging.getLogger(__name__)
 
 # diagnoses that are shown first
 MAX_SHOWN = 3
+# rates of like results that are this far apart need an explanation
+LEAST_APART = 1.5
+# options that name a result or its target
+NAMES = ("name", "filename", "directory", "of", "if")
 # id of the answer that nothing is wrong
 NOTHING_WRONG = "R00"
 
@@ -55,7 +60,7 @@ def diagnose(evidence: Evidence) -> Answer:
     ranked = [without_unnamed_risks(d, own) for d in rank(told_once(found, evidence))]
     readable = sum(bool(result.metrics or result.series) for result in evidence.results)
     if not ranked and readable:
-        ranked = [nothing_wrong(evidence)]
+        ranked = [unexplained_difference(evidence) or nothing_wrong(evidence)]
     return Answer(
         tuple(ranked[:MAX_SHOWN]),
         tuple(ranked[MAX_SHOWN:]),
@@ -88,6 +93,57 @@ def nothing_wrong(evidence: Evidence) -> Diagnosis:
         rule=NOTHING_WRONG,
         label="nothing unusual",
     )
+
+
+def unexplained_difference(evidence: Evidence) -> Diagnosis | None:
+    """The answer where like results are far apart and no rule says why; None where none are."""
+    pairs = [
+        (one, other)
+        for (_, one), (_, other) in itertools.combinations(evidence.numbered_tests, 2)
+        if _is_like(one, other) and _apart(one, other) >= LEAST_APART
+    ]
+    if not pairs:
+        return None
+    one, other = max(pairs, key=lambda pair: _apart(*pair))
+    places = tuple(evidence.results.index(result) for result in (one, other))
+    figures = [proof for result in (one, other) if (proof := _figures(result))]
+    return Diagnosis(
+        Verdict.DOUBT,
+        f"{one.title[:40]} and {other.title[:40]} are {times_text(_apart(one, other))} apart, and what was pasted does "
+        "not say why: no known cause fits. They are not repeats of one measurement.",
+        "Something differs between them that these lines do not show: the layout, its state, or other load.",
+        tuple(figures),
+        (),
+        (
+            NextStep(
+                "Run both again in turns, and paste what differs beside them: the commands, lsblk, and the state of "
+                "the layout (/proc/mdstat, zpool status, lvs -a) before each.",
+                "iostat -xy 5",
+                "Members that are busy, or requests of another size, show where the time goes.",
+            ),
+        ),
+        confidence=0.5,
+        results=places,
+        rule=NOTHING_WRONG,
+        label="a difference without a known cause",
+    )
+
+
+def _is_like(one: Result, other: Result) -> bool:
+    """True for results of one tool with the same options, but for their names and targets."""
+    keys = [
+        (
+            *(result.kind, result.reads, result.writes, result.random, result.block),
+            {name: value for name, value in result.options.items() if name not in NAMES},
+        )
+        for result in (one, other)
+    ]
+    return keys[0] == keys[1] and bool(one.rate) and bool(other.rate)
+
+
+def _apart(one: Result, other: Result) -> float:
+    low, high = sorted((one.rate or 1.0, other.rate or 1.0))
+    return high / low
 
 
 def _figures(result: Result) -> Proof | None:
