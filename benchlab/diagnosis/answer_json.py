@@ -213,16 +213,16 @@ def _tool_workload(
     driver = registry.all_tools().get(tool)
     if driver is None:
         return None
-    known = {spec.name: spec for spec in dataclasses.fields(driver.Options)}
-    options = {name: value for name, value in own.items() if name in known}
+    specs = {spec.name: spec for spec in dataclasses.fields(driver.Options)}
+    options = {name: value for name, value in own.items() if name in specs}
     sweep: dict[str, list[Any]] = {}
     extra: list[str] = []
     for name, value in wanted.items():
-        values = [_typed(item, known.get(name)) for item in _as_list(value)]
+        values = [_typed(item, specs.get(name)) for item in _as_list(value)]
         if len(values) > 1:
             sweep[name] = values
             options.pop(name, None)
-        elif name in known:
+        elif name in specs:
             options[name] = values[0]
         else:
             extra.append(f"{name}={values[0]}")

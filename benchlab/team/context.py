@@ -16,4 +16,5 @@ def may(request: HttpRequest) -> dict[str, object]:
         "may": SimpleLazyObject(lambda: current_roles.user_roles(request.user)),
         "single_sign_on": settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"],
         "sends_mail": settings.SENDS_MAIL,
+        "open_diagnosis": settings.BENCHLAB_OPEN_DIAGNOSIS,
     }

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchlab.imports import diagnose_text
+from benchlab.up.bootstrap import ROOT
 from tests.diagnosis.made import FIO, four_diagnoses  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("four_diagnoses")
@@ -60,3 +61,13 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
     path.write_text(FIO.replace("deep:", "de\x07ep:"))
     diagnose_text.run_command([str(path)])
     assert "\x07" not in capsys.readouterr().out
+
+
+def test_the_guide_shows_a_real_answer(monkeypatch, tmp_path, capsys):
+    """By the rules of the catalogue, not those of these tests."""
+    monkeypatch.undo()
+    section = (ROOT / "docs" / "guide.md").read_text().split("## Paste your output")[1]
+    text, _, answer = section.split("```\n")[1:4]
+    (tmp_path / "dd.txt").write_text(text)
+    assert diagnose_text.run_command([str(tmp_path / "dd.txt")]) == 0
+    assert capsys.readouterr().out.startswith(answer)
