@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from statistics import fmean
 
 from agents.contracts import ParseError
 from agents.outputs.fio_model import percentiles
@@ -86,8 +87,37 @@ def parse_runs(text: str, kind: str, version: tuple[int, int] | None) -> list[Ru
         run.times.append((msec - start) / 1000)
         run.values.append(value * scale)
     for run in runs:
+        if kind in LATENCIES:
+            _join_samples_of_stalls(run)
         _averaged(run, rows)
     return runs
+
+
+def _join_samples_of_stalls(run: Run) -> None:
+    """Join the latencies that fio before 3.20 printed with one time, behind a wait longer than its interval.
+
+        3550, 2459, 1
+        5471, 194581, 1
+        5475, 4039507, 1
+        5475, 13797, 1
+
+    It moves on by one interval for each sample, so that after a wait each I/O is a sample until it caught up. There
+    are never more samples than intervals: a log of each I/O has more, and stays as it is.
+    """
+    if len(set(run.times)) == len(run.times):
+        return
+    step = interval([run])
+    gaps = [b - a for a, b in pairwise([0.0, *run.times]) if b > a]
+    regular = sum(abs(gap - step) <= OFF * step for gap in gaps) > len(gaps) / 2
+    behind = all(number * step <= time + 2 * step for number, time in enumerate(run.times, 1))
+    if not step or not regular or not behind:
+        return
+    samples: dict[float, list[float]] = {}
+    for time, value in zip(run.times, run.values, strict=True):
+        samples.setdefault(time, []).append(value)
+    run.times = list(samples)
+    # each of them is of about one I/O
+    run.values = [fmean(values) for values in samples.values()]
 
 
 def _averaged(run: Run, rows: list[tuple[int, list[int]]]) -> None:

@@ -69,8 +69,8 @@ START = re.compile(r"(\d{1,9}) (seconds?|operations) per test")
 REMARKS = re.compile(
     r"(?:(?:O_DIRECT|F_NOCACHE) supported on this platform for open_datasync and open_sync\.|"
     r"Direct I/O is not supported on this platform\.|"
-    r"\(in \"?wal_sync_method\"? preference order, except fdatasync(?: is Linux's default\))?|"
-    r"(?:is )?Linux's default\)|"
+    r"\(in \"?wal_sync_method\"? preference order, except fdatasync(?: is(?: Linux's(?: default\))?)?)?|"
+    r"(?:(?:is )?Linux's )?default\)|"
     r"\(This is designed to compare the cost of writing 16kB(?: in different write(?: open_sync sizes\.\))?)?|"
     r"(?:in different write )?open_sync sizes\.\)|"
     r"\(If the times are similar, fsync\(\) can sync data written(?: on a different(?: descriptor\.\))?)?|"
@@ -159,10 +159,11 @@ def clean_line(line: str) -> str:
 
 def begins(line: str) -> bool:
     """True when a run begins with the cleaned line: a heading, or a row that lost it and has both its figures."""
-    return bool(START.fullmatch(line)) or _section(line) is not None or _is_whole_row(line)
+    return bool(START.fullmatch(line)) or _section(line) is not None or is_whole_row(line)
 
 
-def _is_whole_row(line: str) -> bool:
+def is_whole_row(line: str) -> bool:
+    """True for a row with its rate and its time."""
     # nearly every line lacks it
     if not line.endswith(" usecs/op"):
         return False
@@ -176,7 +177,7 @@ def _lost_section(lines: Sequence[str], first: int) -> str:
     for name in ("open_sync", "other_descriptor", "unsynced"):
         if words in SECTIONS[name].rows:
             return name
-    below = (line for line in lines[first:] if line and not _is_whole_row(line))
+    below = (line for line in lines[first:] if line and not is_whole_row(line))
     following = _section(next(below, ""))
     before = {"two": "one", "open_sync": "two"}
     return before.get(following[0], UNNAMED) if following else UNNAMED
@@ -188,7 +189,7 @@ def parse_run(lines: Sequence[str], first: int) -> Run:
     Raises ParseError, with lines counted from 1, for what looks like a row and cannot be right.
     """
     run, section = Run(first, first), ""
-    if _is_whole_row(lines[first]):
+    if is_whole_row(lines[first]):
         section, run.is_fragment = _lost_section(lines, first), True
         run.sections[section] = set()
     for index in range(first, len(lines)):

@@ -63,6 +63,10 @@ IGNORED = {
     "%rrqm",
     "%wrqm",
     "%drqm",
+    # with -s
+    "Blk",
+    "kB",
+    "MB",
     *(f"{u}_{w}" for u in ("Blk", "kB", "MB") for w in ("read", "wrtn", "dscd")),
 }
 PER_REQUEST = {

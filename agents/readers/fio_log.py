@@ -23,6 +23,7 @@ NEEDS = "fio_log_unit"
 UNITS = {"us": "2.0", "ns": "3.0"}
 UNTOLD = "latencies are in microseconds (fio before 3.0) or nanoseconds (since); this log does not tell which"
 
+MAX_TITLE_CHARACTERS = 120
 LATE = re.compile(rb'"(?:startdelay|start_delay|stonewall|wait_for_previous|new_group)"')
 
 LABEL = "fio log"
@@ -36,7 +37,10 @@ def find_results(text: str, name: str) -> list[ParsedResult]:
     if not rows:
         return []
     named_version = fio_log.fio_version(name)
-    title = name.replace("\\", "/").rpartition("/")[2][:120]
+    title = name.replace("\\", "/").rpartition("/")[2]
+    if len(title) > MAX_TITLE_CHARACTERS:
+        # its end tells the kind of log and the job
+        title = f"…{title[1 - MAX_TITLE_CHARACTERS :]}"
     version = f"{named_version[0]}.{named_version[1]}" if named_version else ""
     trouble = needs = ""
     series: list[Series] = []

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from agents.contracts import ParseError
 from agents.readers import _command, _iostat
@@ -237,11 +238,24 @@ class _Reader:
                 self.run.notes.append(f"line {self.at + 1} is truncated, and left out")
                 self.at += lines
                 break
+            if rows and self._is_group(words[0], line, min(row.line for row in rows.values())):
+                self.run.notes.append(
+                    f"line {self.at + 1}: {words[0]} is the sum of a group of devices (-g), and left out"
+                )
+                self.at += lines
+                continue
             if words[0] in rows:
                 raise ParseError(f"{words[0]} twice in one report", self.at + 1, line)
             rows[words[0]] = Sample(self.at + 1, self._parse_row(words, heads, line))
             self.at += lines
         return rows
+
+    def _is_group(self, name: str, line: str, first: int) -> bool:
+        """True for the row of a group: the command names it, or it is set in by one more space than its devices."""
+        options = self.run.command.words
+        named = any(pair == ("-g", name) for pair in pairwise(options))
+        indents = [len(row) - len(row.lstrip(" ")) for row in (self.lines[first - 1], line)]
+        return named or indents[1] == indents[0] + 1
 
     def _parse_row(self, words: list[str], heads: Heads, line: str) -> _command.Values:
         """The figures of the row at self.at, without one that it ends within. Raises ParseError."""

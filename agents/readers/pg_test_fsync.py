@@ -14,11 +14,13 @@ LABEL = "pg_test_fsync"
 KEYWORDS = (" usecs/op", " per test", "Compare ", "Test ", "Non-")
 KIND = "pg_test_fsync"
 FILE = re.compile(r"(?:^|\s)(?:-f\s*|--filename[= ]\s*)(\S+)")
+# what a mail puts on a line of its own
+REST = re.compile(r"(?:(?:ops/sec )?\d{1,15} )?usecs/op")
 PATH_VERSION = re.compile(r"(?:postgresql|pgsql|postgres|pg)[-/]?(\d{1,2}(?:\.\d{1,2}){0,2})/")
 
 
 def find_results(whole: str, name: str) -> list[ParsedResult]:
-    lines = [text.clean_line(line) for line in whole.split("\n")]
+    lines = _rejoined([text.clean_line(line) for line in whole.split("\n")])
     results, index = [], 0
     while index < len(lines):
         if not text.begins(lines[index]):
@@ -28,6 +30,14 @@ def find_results(whole: str, name: str) -> list[ParsedResult]:
         if result is not None:
             results.append(result)
     return results
+
+
+def _rejoined(lines: list[str]) -> list[str]:
+    """The lines with rows that a mail broke in one, and an empty line for the rest of each."""
+    for at, rest in enumerate(lines[1:]):
+        if REST.fullmatch(rest) and text.is_whole_row(f"{lines[at]} {rest}"):
+            lines[at : at + 2] = f"{lines[at]} {rest}", ""
+    return lines
 
 
 def _read_run(lines: list[str], first: int) -> tuple[ParsedResult | None, int]:

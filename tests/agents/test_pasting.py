@@ -153,8 +153,9 @@ def test_no_line_comes_or_goes() -> None:
     assert pasting.strip_marks(text).text.count("\n") == text.count("\n")
 
 
-def test_lines_of_a_mail_that_were_broken_keep_fios_options() -> None:
-    command, lines = output("fio")
+@pytest.mark.parametrize("name", ["fio", "iostat", "pg_test_fsync"])
+def test_lines_of_a_mail_that_were_broken_keep_figures_and_options(name: str) -> None:
+    command, lines = output(name)
     broken = [part for line in lines for part in textwrap.wrap(line, 72) or [""]]
     whole, mailed = (found("\n".join([f"$ {command}", *every])) for every in (lines, broken))
     assert whole == mailed

@@ -69,8 +69,9 @@ def test_a_result_is_found_again_in_its_own_lines(kind: str) -> None:
 
 def check_own_lines(path: Path) -> None:
     text, name = text_of(path)
+    name = json.loads(path.read_text()).get("name", name)
     places = LineIndex(text)
-    for one in text_reading.read_text(text, json.loads(path.read_text()).get("name", name)).results:
+    for one in text_reading.read_text(text, name).results:
         if one.trouble or one.described:
             continue
         again = registry.all_readers()[one.kind].find_results(one.own_text(places), name)
