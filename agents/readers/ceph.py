@@ -14,7 +14,7 @@ from agents.texts.parsed_result import ParsedResult
 # bench: wrote 1 GiB in blocks of 4 MiB in 5.6 sec at 183 MiB/sec 45 IOPS
 OSD_PLAIN = re.compile(
     rf"(?:.{{0,120}} )?bench: wrote ({NUMBER}) ([KMGT]i?B) in blocks of ({NUMBER}) ([KMGT]i?B|B)"
-    rf" in ({NUMBER}) sec at ({NUMBER}) ([KMGT]?i?B)/sec(?: ({NUMBER}) IOPS)?"
+    rf" in ({NUMBER}) sec at ({NUMBER}) ([KMGT]i?B|B)/sec(?: ({NUMBER}) IOPS)?"
 )
 # Ceph's KB and MB are powers of 1024
 OSD_UNITS = {**common.BINARY_SIZES, "KB": 2.0**10, "MB": 2.0**20, "GB": 2.0**30, "TB": 2.0**40}
@@ -32,15 +32,21 @@ OSD_NOTE = (
 
 def read_osd_bench(lines: Lines) -> Iterator[ParsedResult]:
     """One result for each OSD, from its JSON or from the cluster's log."""
+    free = 0
     for at, line in enumerate(lines):
+        if at < free:
+            continue
         if '"bytes_written"' in line:
-            yield _osd_json(lines, at)
+            result = _osd_json(lines, at)
+            free = result.last
+            yield result
         elif "bench: wrote" in line and (match := OSD_PLAIN.fullmatch(squeezed(line))):
             yield _osd_plain(lines, at, match)
 
 
 def _osd_json(lines: Lines, at: int) -> ParsedResult:
-    first = next((place for place in (at, at - 1) if place >= 0 and "{" in lines[place]), at)
+    opened = at > 0 and "{" in lines[at - 1] and not _next_osd(lines, at - 2, at - 1)
+    first = at - 1 if opened and "{" not in lines[at] else at
     ends = range(at, min(at + OSD_REACH, len(lines)))
     last = next((place for place in ends if "}" in lines[place] or _next_osd(lines, at, place)), -1)
     if last < 0 or _next_osd(lines, at, last):

@@ -109,7 +109,7 @@ def _mark_test(kind: str, lines: Lines, at: int, words: str, report: Report) -> 
         return None
     if row := SECTION_ROW.fullmatch(words):
         # the blank between number and unit is KDiskMark's
-        owner = report.product or ("kdiskmark" if row[3] else "crystaldiskmark")
+        owner = "kdiskmark" if row[3] and row[1] in ("Sequential", "Random") else "crystaldiskmark"
         return _section_test(kind, lines, at, row, report) if owner == kind else None
     if kind == "crystaldiskmark" and (row := WORDED_ROW.fullmatch(words)):
         # "Sequential Read : 505.825 MB/s" alone may be anybody's

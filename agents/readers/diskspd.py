@@ -96,6 +96,9 @@ def _diskspd_run(lines: Lines, span: tuple[int, int], *, many: bool) -> ParsedRe
     if not _rates_hold(words, tables):
         why = "bytes, time and MiB/s do not agree"
         return common.named_result("diskspd", lines, first, first + last, why)
+    if not any(metric.value for metric in metrics):
+        why = "no I/O was measured, or the columns are not known"
+        return common.named_result("diskspd", lines, first, first + last, why)
     return _diskspd_result((first, first + last), command, [*metrics, *percentiles], options)
 
 

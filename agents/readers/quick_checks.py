@@ -128,6 +128,8 @@ def read_ioping(lines: Lines) -> Iterator[ParsedResult]:
         times_at, times = total_at, None
         for _ in range(3):
             times_at = _next_filled(lines, times_at)
+            if "ioping statistics" in lines[times_at]:
+                break
             if times := _ioping_times(squeezed(lines[times_at])):
                 break
         if total and times:
