@@ -34,6 +34,7 @@ from agents.readers import fio_scripts as reader_fio_scripts
 from agents.readers import icf as reader_icf
 from agents.readers import iometer as reader_iometer
 from agents.readers import iostat as reader_iostat
+from agents.readers import iozone as reader_iozone
 from agents.readers import pg_test_fsync as reader_pg_test_fsync
 from agents.readers import quick_checks as reader_quick_checks
 from agents.readers import sysbench as reader_sysbench
@@ -200,6 +201,7 @@ of_reader_kbench: protocols.Reader = reader_fio_scripts.DRIVERS["kbench"]
 of_reader_icf: protocols.Reader = reader_icf
 of_reader_iometer: protocols.Reader = reader_iometer
 of_reader_iostat: protocols.Reader = reader_iostat
+of_reader_iozone: protocols.Reader = reader_iozone.DRIVERS["iozone"]
 of_reader_pg_test_fsync: protocols.Reader = reader_pg_test_fsync
 of_reader_hdparm: protocols.Reader = reader_quick_checks.DRIVERS["hdparm"]
 of_reader_ioping: protocols.Reader = reader_quick_checks.DRIVERS["ioping"]
