@@ -27,6 +27,7 @@ from agents.readers import ceph as reader_ceph
 from agents.readers import dd as reader_dd
 from agents.readers import disk_marks as reader_disk_marks
 from agents.readers import diskspd as reader_diskspd
+from agents.readers import elbencho as reader_elbencho
 from agents.readers import figures as reader_figures
 from agents.readers import fio as reader_fio
 from agents.readers import fio_log as reader_fio_log
@@ -38,6 +39,7 @@ from agents.readers import iozone as reader_iozone
 from agents.readers import pg_test_fsync as reader_pg_test_fsync
 from agents.readers import quick_checks as reader_quick_checks
 from agents.readers import sysbench as reader_sysbench
+from agents.readers import vdbench as reader_vdbench
 from agents.readers import zpool_iostat as reader_zpool_iostat
 from agents.samplers import _template as sampler_template
 from agents.samplers import arcstat as sampler_arcstat
@@ -191,6 +193,7 @@ of_reader_dd: protocols.Reader = reader_dd
 of_reader_crystaldiskmark: protocols.Reader = reader_disk_marks.DRIVERS["crystaldiskmark"]
 of_reader_kdiskmark: protocols.Reader = reader_disk_marks.DRIVERS["kdiskmark"]
 of_reader_diskspd: protocols.Reader = reader_diskspd.DRIVERS["diskspd"]
+of_reader_elbencho: protocols.Reader = reader_elbencho.DRIVERS["elbencho"]
 of_reader_figures: protocols.Reader = reader_figures
 of_reader_fio: protocols.Reader = reader_fio
 of_reader_fio_knownstart: protocols.KnownStart = reader_fio
@@ -208,4 +211,5 @@ of_reader_ioping: protocols.Reader = reader_quick_checks.DRIVERS["ioping"]
 of_reader_pveperf: protocols.Reader = reader_quick_checks.DRIVERS["pveperf"]
 of_reader_gnome_disks: protocols.Reader = reader_quick_checks.DRIVERS["gnome_disks"]
 of_reader_sysbench: protocols.Reader = reader_sysbench
+of_reader_vdbench: protocols.Reader = reader_vdbench.DRIVERS["vdbench"]
 of_reader_zpool_iostat: protocols.Reader = reader_zpool_iostat
