@@ -42,15 +42,15 @@ def read_mdstat(passage: Passage) -> Iterator[Fact]:
         if MDSTAT_HEAD.fullmatch(line) or line.startswith("unused devices"):
             passage.put_back()
             break
-        if blocks := re.match(r"\s+(\d+) blocks\b", line):
+        if blocks := re.match(r"\s*(\d+) blocks\b", line):
             size_line = number
             yield Fact(name, "disk.size", float(blocks[1]) * KIB, number, "/proc/mdstat")
-            if chunk := re.search(r"(\d+)k chunks?\b", line):
+            if chunk := re.search(r"(\d+)[kK] chunks?\b", line):
                 yield Fact(name, "md.chunk", float(chunk[1]) * KIB, number, "/proc/mdstat")
             if missing := re.search(r"\[([U_]+)\]", line):
                 yield Fact(name, "md.degraded", "_" in missing[1], number, "/proc/mdstat")
                 state = "degraded" if "_" in missing[1] else state
-        elif found := re.match(r"\s+bitmap: .*?(?:(\d+)KB chunk)?(, file: \S+)?\s*$", line):
+        elif found := re.match(r"\s*bitmap: .*?(?:(\d+)KB chunk)?(, file: \S+)?\s*$", line):
             bitmap = "external" if found[2] else "internal"
             yield Fact(name, "md.bitmap", bitmap, number, "/proc/mdstat")
             if found[1]:
@@ -133,7 +133,7 @@ def read_mdadm(passage: Passage) -> Iterator[Fact]:
     """`mdadm -D /dev/md0`, or `-E` of a member: keys and values, then the table of devices."""
     name, members = device_name(passage.line), []
     passage.at += 1
-    if not re.match(r"\s+(Version|Magic|Container) : ", passage.line):
+    if not re.match(r"\s*(Version|Magic|Container) : ", passage.line):
         return
     first = passage.number
     for number, line in passage.rows(blank_ends=False):

@@ -71,6 +71,24 @@ def read_export(passage: Passage) -> Iterator[Fact]:
         yield Fact(match[1], "export.options", match[2], number, "exports")
 
 
+def read_nfsstat(passage: Passage) -> Iterator[Fact]:
+    """`nfsstat -m`: a mount's line, then its flags."""
+    line, number = passage.line.strip(), passage.number
+    passage.at += 1
+    head = re.fullmatch(r"(/\S*) from (\S+:/\S*)", line)
+    if head and (flags := re.fullmatch(r"\s*Flags:\s*(\S+)", passage.line)):
+        passage.at += 1
+        yield from _mount_facts(head[1], head[2], "nfs", flags[1], number)
+
+
+def read_fstrim(passage: Passage) -> Iterator[Fact]:
+    """`fstrim -v`: what the disk was told that it may forget."""
+    line, number = passage.line.strip(), passage.number
+    passage.at += 1
+    if trimmed := re.fullmatch(r"(/\S*): .*?\((\d+) bytes\) (?:were )?trimmed.*", line):
+        yield Fact(trimmed[1], "fs.trimmed", float(trimmed[2]), number, "fstrim")
+
+
 DF_ROW = re.compile(
     rf"(?P<source>\S+)\s+(?:(?P<type>{TYPES})\s+)?[\d.,]+[KMGTPE]?\s+[\d.,]+[KMGTPE]?\s+[\d.,]+[KMGTPE]?\s+"
     r"(?P<used>\d{1,3})%\s+(?P<target>/.*)"
@@ -158,6 +176,8 @@ CHAPTER = Chapter(
     },
     shapes=((r"meta-data=\S+", read_xfs_info),),
     parts={
+        "trimmed": read_fstrim,
+        " from ": read_nfsstat,
         " type ": read_mount,
         " on /": read_mount,
         **{

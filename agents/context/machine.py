@@ -82,6 +82,26 @@ def read_os(passage: Passage) -> Iterator[Fact]:
         yield Fact("", "host.os", "FreeBSD", number, "uname")
 
 
+def read_sysctl(passage: Passage) -> Iterator[Fact]:
+    """Shares of dirty memory: "vm.dirty_ratio = 20"."""
+    row = re.fullmatch(
+        r"\s*vm\.(dirty_ratio|dirty_background_ratio)\s*=\s*(\d{1,3})\s*", passage.line
+    )
+    number = passage.number
+    passage.at += 1
+    if row:
+        background = "background_" if "background" in row[1] else ""
+        yield Fact("", f"host.dirty_{background}share", float(row[2]) / 100, number, "sysctl")
+
+
+def read_session(passage: Passage) -> Iterator[Fact]:
+    """A session of `iscsiadm -m session`."""
+    line, number = passage.line, passage.number
+    passage.at += 1
+    if re.match(r"\s*(?:tcp|iser): \[\d+\] \S+ iqn\.", line):
+        yield Fact("", "network.protocol", "iscsi", number, "iscsiadm")
+
+
 def read_single_value(passage: Passage) -> Iterator[Fact]:
     """`nproc`, `uname -r`, `systemd-detect-virt`: one line of output."""
     command = passage.command
@@ -95,22 +115,31 @@ def read_single_value(passage: Passage) -> Iterator[Fact]:
         yield Fact("", "host.virtualization", text, number, "systemd-detect-virt")
 
 
-# "in the guest", "server", "client, NFS": remarks in brackets on lines of their own
-PLACES = ("guest", "host", "client", "server", "vm")
+# Remarks on lines of their own: "(in the guest)", "(client, NFS)", "# on the host"
+REMARK = re.compile(
+    r"\s*(?:\(([^()]{2,60})\)|#\s*((?:in|on|from)\s[\w ,]{2,40}|[\w ,]{2,20}))\s*:?\s*"
+)
+PLACES = {"guest": "guest", "vm": "guest", "host": "host", "client": "client", "server": "server"}
 PROTOCOLS = ("nfs", "iscsi", "smb")
+REPLICATED = ("longhorn", "ceph", "rbd", "drbd", "gluster", "glusterfs", "linstor", "vitastor")
 
 
 def read_remark(passage: Passage) -> Iterator[Fact]:
-    """A remark in brackets that says where the lines below were run."""
-    match = re.fullmatch(r"\s*\(([^()]{2,60})\)\s*", passage.line)
+    """A remark that says where the lines below were run, or on what."""
+    match = REMARK.fullmatch(passage.line)
     number = passage.number
     passage.at += 1
-    words = re.findall(r"\w+", match[1].lower()) if match else []
+    text = (match[1] or match[2]).lower() if match else ""
+    words = re.findall(r"\w+", text)
     for word in words:
         if word in PLACES:
-            yield Fact("", "host.role", "guest" if word == "vm" else word, number, "remark")
-        if word in PROTOCOLS:
+            yield Fact("", "host.role", PLACES[word], number, "remark")
+        elif word in PROTOCOLS:
             yield Fact("", "network.protocol", word, number, "remark")
+        elif word in REPLICATED:
+            yield Fact("", "replicated.kind", word, number, "remark")
+    if copies := re.search(r"\b([2-5]) replicas\b", text):
+        yield Fact("", "replicated.copies", float(copies[1]), number, "remark")
     if "virtio" in words:
         yield Fact("", "vm.bus", "virtio", number, "remark")
 
@@ -136,6 +165,8 @@ def read_prose(passage: Passage) -> Iterator[Fact]:
         r"\b(\d{1,4}) ?Gi?B(?: of)?(?: DDR\d| ECC)* (?:RAM|memory)\b", line, re.IGNORECASE
     ):
         yield Fact("", "host.memory", float(memory[1]) * 1024**3, number, "prose")
+    if re.search(r"\bPLP\b|\bpower[- ]loss protection\b", line, re.IGNORECASE):
+        yield Fact("", "disk.protection", True, number, "prose")
     if network := re.search(
         r"\b(\d{1,3}(?:\.5)?) ?(?:GbE|Gbps ethernet|Gbit ethernet|GBit LAN)\b", line, re.IGNORECASE
     ):
@@ -156,8 +187,17 @@ CHAPTER = Chapter(
         "Darwin": read_os,
         "FreeBSD": read_os,
     },
-    shapes=((r"\([\w,]+\)?", read_remark),),
-    parts={" rpm": read_prose, "rpm ": read_prose, " ram": read_prose, "gbe": read_prose},
+    shapes=((r"\([\w,]+\)?:?|#\S*", read_remark), (r"vm\.dirty_\w+", read_sysctl)),
+    parts={
+        " rpm": read_prose,
+        "rpm ": read_prose,
+        " ram": read_prose,
+        "gbe": read_prose,
+        "plp": read_prose,
+        "power loss": read_prose,
+        "power-loss": read_prose,
+        "iqn.": read_session,
+    },
     commands={
         "nproc": read_single_value,
         "uname": read_single_value,

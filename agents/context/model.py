@@ -135,6 +135,7 @@ FACTS: Mapping[str, str] = {
     # subject: path that a server exports
     "export.options": "options, with one comma between",
     "fs.used_share": "0 to 1",
+    "fs.trimmed": "B that fstrim discarded",
     "fs.sunit": "B",
     "fs.swidth": "B",
     # subject: path of a file

@@ -21,7 +21,7 @@ from agents.context.model import Fact, Facts, Value
 
 # Lines around those that give facts: of /proc/mdstat, zpool status, tables of ZFS, smartctl, free, filefrag
 FRAME = re.compile(
-    r"Personalities : .*|unused devices: <none>|errors: No known data errors|[\s-]*-{5,}[\s-]*|=== START OF .* ==="
+    r"Personalities : .*|unused devices:(?: <none>)?|errors: No known data errors|[\s-]*-{5,}[\s-]*|=== START OF .* ==="
     r"|\s+total\s+used\s+free\b.*|Filesystem type is: \w+"
 )
 CHAPTERS: Sequence[Chapter] = (
@@ -85,7 +85,7 @@ def _read_spans(text: str) -> Iterator[_Span]:
         )
         if typed is not None:
             command = typed
-            readers = [reader for program, reader in index.commands if program == typed.program]
+            readers = index.command_readers(typed.program) or readers
         elif parts is not None and (found := parts.search(line)):
             readers = [*readers, *found]
         for reader in readers:
@@ -124,9 +124,9 @@ class _Parts:
         self._pattern = re.compile("|".join(map(re.escape, readers)), re.IGNORECASE)
 
     def search(self, line: str) -> list[Reader]:
-        """Readers of the first part that the line has."""
-        match = self._pattern.search(line)
-        return self._readers[match[0].lower()] if match else []
+        """Readers of all parts that the line has."""
+        found = dict.fromkeys(match.lower() for match in self._pattern.findall(line))
+        return list(dict.fromkeys(reader for part in found for reader in self._readers[part]))
 
 
 def _readers_by_part(text: str) -> _Parts | None:
@@ -152,6 +152,10 @@ class _Index:
         self.any_shape = re.compile("|".join(f"(?:{pattern})" for pattern, _ in shapes))
         self.commands = [pair for chapter in CHAPTERS for pair in chapter.commands.items()]
         self.programs = frozenset(program for program, _ in self.commands)
+
+    def command_readers(self, program: str) -> list[Reader]:
+        """Readers of the program's command and of its output."""
+        return [reader for known, reader in self.commands if known == program]
 
     def readers(self, line: str) -> list[Reader]:
         """Readers that know the line's first word."""

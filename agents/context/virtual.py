@@ -79,8 +79,8 @@ CLOUD_INSTANCES = re.compile(
 )
 CLOUD_RATES = re.compile(r"\b(\d{1,3}(?:[,.]?\d{3})*) (?:provisioned )?IOPS\b")
 CLOUD_BANDWIDTH = re.compile(r"\b(\d{2,5}) (Mi?B)/s\b")
-# a question, a comparison, or lsblk's model, which its own reader knows
-NO_STATEMENT = re.compile(r"\?|\b(?:or|vs|instead|than|if)\b|Elastic Block")
+# A question, a comparison; lsblk's model and JSON, which have readers of their own.
+NO_STATEMENT = re.compile(r"\?|\b(?:or|vs|instead|than|if)\b|Elastic Block|\w\":")
 MAX_CLOUD_LINE = 120
 # parts of lines in which such names may be
 CLOUD_WORDS = (
@@ -103,12 +103,7 @@ def read_cloud_words(passage: Passage) -> Iterator[Fact]:
     """A short line that names a kind of volume or of machine, and what it is provisioned with."""
     line, number = passage.line.strip(), passage.number
     passage.at += 1
-    if (
-        len(line) > MAX_CLOUD_LINE
-        or "?" in line
-        or "Elastic Block" in line
-        or re.search(r"\b(?:or|vs|instead|than|if)\b", line)
-    ):
+    if len(line) > MAX_CLOUD_LINE or NO_STATEMENT.search(line):
         return
     if instance := CLOUD_INSTANCES.search(line):
         yield Fact("", "cloud.instance", instance[1], number, "prose")

@@ -59,14 +59,15 @@ def read_lvs(passage: Passage) -> Iterator[Fact]:
     """A table of lvs, hidden volumes with it."""
     table = Table.from_heading(passage.line, LVS_CHECKS)
     passage.at += 1
-    if not {"LV", "VG"} <= set(table.names):
+    if not {"LV", "Attr"} <= set(table.names) and not {"LV", "VG"} <= set(table.names):
         return
     for number, line in passage.rows():
         cells = table.cells(line)
         if cells is None or line.split()[0] in ("LV", "VG"):
             passage.put_back()
             return
-        name = f"{cells['VG']}/{cells['LV'].strip('[]')}"
+        group = f"{cells['VG']}/" if "VG" in cells else ""
+        name = group + cells["LV"].strip("[]")
         if (kind := LV_KINDS.get(cells.get("Attr", "-")[:1])) and not cells.get("Type"):
             yield Fact(name, "lv.type", kind, number, "lvs")
         for column, (fact, convert) in LVS.items():
@@ -93,7 +94,7 @@ def read_dm(passage: Passage) -> Iterator[Fact]:
     passage.at += 1
     if match is None:
         return
-    name = match["name"] or (command.words[-1] if command.program == "dmsetup" else "")
+    name = match["name"] or (device_name(command.words[-1]) if command.program == "dmsetup" else "")
     words = (match["rest"] or "").split()
     if not name or (not words and command.words[1:2] != ("status",)):
         return
@@ -239,7 +240,13 @@ def read_drbd(passage: Passage) -> Iterator[Fact]:
 
 
 CHAPTER = Chapter(
-    headings={"LV": read_lvs, "VG": read_lvs, "cipher:": read_crypt_status, "Cache": read_bcache},
+    headings={
+        "LV": read_lvs,
+        "VG": read_lvs,
+        "0": read_dm,
+        "cipher:": read_crypt_status,
+        "Cache": read_bcache,
+    },
     shapes=(
         (r"(?:aes|serpent|twofish|camellia|aria)-\w+", read_cipher_row),
         (r"/dev/mapper/\S+", read_crypt_status),

@@ -395,11 +395,12 @@ def read_pool_watch(passage: Passage) -> Iterator[Fact]:
 
 
 def read_arcstat(passage: Passage) -> Iterator[Fact]:
-    """arcstat's rows: hits over reads of all of them."""
+    """arcstat's rows: hits over reads of all of them; of demanded data, where newer versions print no misses."""
     columns = passage.line.split()
     number = passage.number
     passage.at += 1
-    if not {"read", "miss"} <= set(columns):
+    newer = {"ddread", "ddh%"} <= set(columns)
+    if not newer and not {"read", "miss"} <= set(columns):
         return
     reads = misses = 0.0
     for _, line in passage.rows():
@@ -408,7 +409,10 @@ def read_arcstat(passage: Passage) -> Iterator[Fact]:
             continue
         cells = dict(zip(columns, words, strict=True))
         # arcstat counts with factors of 1,000 or 1,024, by version: the share does not depend on it
-        read, miss = binary_size(cells["read"]), binary_size(cells["miss"])
+        read = binary_size(cells["ddread" if newer else "read"])
+        miss = binary_size(cells["miss"]) if not newer else None
+        if newer and read is not None and (hit := parse_number(cells["ddh%"])) is not None:
+            miss = read * (1 - hit / 100)
         if read is not None and miss is not None:
             reads, misses = reads + read, misses + miss
     if reads and misses <= reads:
