@@ -178,7 +178,7 @@ KBENCH_NOTE = (
 
 
 def read_kbench(lines: Lines) -> Iterator[ParsedResult]:
-    """One result for each part of a summary: random and sequential are its points."""
+    """One result for each part of a summary: its tests are the points."""
     parts = [at for at, line in enumerate(lines) if squeezed(line) in KBENCH_PARTS]
     for at, following in pairwise([*parts, len(lines)]):
         yield _kbench_part(lines, at, following)
@@ -200,6 +200,9 @@ def _kbench_part(lines: Lines, first: int, following: int) -> ParsedResult:
         if row is None and not words.startswith("CPU"):
             why = f"{words.partition(':')[0]} has no figures for reads and writes"
             return common.named_result("kbench", lines, first, at, why)
+        if row and metrics and ("rw" in metrics[0].labels) != (row[4] is None):
+            why = "some rows are of one volume, and some of two"
+            return common.named_result("kbench", lines, first, at, why)
         if row:
             metrics += _kbench_row(row, at, (figure, scale), volumes)
         last = at
@@ -217,7 +220,7 @@ def _kbench_part(lines: Lines, first: int, following: int) -> ParsedResult:
         also=tuple(around),
         # it names the volumes of a comparison
         head=int(title[0]) + 1 if title and len(volumes) == 2 else 0,
-        varies="pattern",
+        varies="rw" if "rw" in metrics[0].labels else "test",
     )
 
 
@@ -248,13 +251,14 @@ def _kbench_heading(
 def _kbench_row(
     row: re.Match[str], at: int, figure: tuple[str, float], volumes: Sequence[str]
 ) -> Iterator[Metric]:
+    """Figures of a row: reads and writes were tests of their own, and volumes are, too."""
     name, scale = figure
-    pattern = row[1].lower()
     pairs = [(row[2], row[3])] if row[4] is None else [(row[2], row[3]), (row[4], row[5])]
     names = volumes if len(volumes) == len(pairs) else ["first volume", "second volume"]
-    for (read, write), volume in zip(pairs, names, strict=False):
-        labels = {"pattern": pattern if len(pairs) == 1 else f"{pattern}, {volume}"}
-        for way, printed in (("read", read), ("write", write)):
+    for pair, volume in zip(pairs, names, strict=False):
+        for way, printed in zip(("read", "write"), pair, strict=True):
+            test = ("rand" if row[1] == "Random" else "") + way
+            labels = {"rw": test} if len(pairs) == 1 else {"test": f"{test}, {volume}"}
             yield from common.io_metrics(
                 way, at + 1, {name: common.number(printed) * scale}, labels
             )

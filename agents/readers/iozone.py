@@ -8,7 +8,7 @@ white space was collapsed, a row of all tests can be read, and no other.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from agents.contracts import Metric
 from agents.readers import _line_reader as common
@@ -18,22 +18,22 @@ from agents.texts.parsed_result import ParsedResult
 HEADING = (
     "kb reclen write rewrite read reread read write read rewrite read fwrite frewrite fread freread"
 )
-# the tests in the order of the columns, as names of figures
-TESTS = (
-    "write",
-    "rewrite",
-    "read",
-    "reread",
-    "randread",
-    "randwrite",
-    "backward_read",
-    "record_rewrite",
-    "stride_read",
-    "fwrite",
-    "frewrite",
-    "fread",
-    "freread",
-)
+# the tests in the order of the columns: what each does, as fio's rw where it has a word for it, and its direction
+TESTS = {
+    "write": "write",
+    "rewrite": "write",
+    "read": "read",
+    "reread": "read",
+    "randread": "read",
+    "randwrite": "write",
+    "backward_read": "read",
+    "record_rewrite": "write",
+    "stride_read": "read",
+    "fwrite": "write",
+    "frewrite": "write",
+    "fread": "read",
+    "freread": "read",
+}
 # characters by which a figure may stand beside its heading; columns are 8 or 9 wide
 SHIFT = 3
 ROW = re.compile(r"\d{1,12}(?: \d{1,12}){2,14}")
@@ -66,7 +66,7 @@ CHILDREN_TESTS = {
     "stride readers": "stride_read",
 }
 EXCEL = re.compile(r'"(?:Writer|Re-writer|Reader|Re-reader|Random [Rr]ead|Random [Ww]rite) report"')
-NOTE = "iozone: one request at a time; write, rewrite, read and reread go in order"
+NOTE = "iozone: tests one after the other, each with one request at a time; reread and rewrite go in order, too"
 BUFFERED_NOTE = "without -I (O_DIRECT), files smaller than memory are read from the page cache"
 UNSYNCED_NOTE = "without -e, what is still in the page cache counts as written"
 
@@ -136,11 +136,16 @@ def _row_result(lines: Lines, heading: int, at: int) -> ParsedResult:
         f"iozone {sizes[0] // KIB} kB, records of {sizes[1] // KIB} kB",
         version=next((match[1] for words in settings if (match := VERSION.fullmatch(words))), ""),
         command=used,
-        metrics=tuple(_bandwidths(cells, at + 1)),
+        metrics=tuple(
+            metric
+            for test, printed in cells.items()
+            for metric in _bandwidth(test, printed, at + 1, {"rw": test})
+        ),
         options=options,
         outstanding=1,
         notes=tuple(_notes(settings, options)),
         head=heading + 1,
+        varies="rw",
         # the first row takes what stands above the table
         also=((start + 1, heading + 1),) if only_row else ((heading + 1, heading + 1),),
     )
@@ -168,9 +173,8 @@ def _cells(heading: str, row: str) -> dict[str, str]:
     return cells
 
 
-def _bandwidths(cells: dict[str, str], line: int) -> Iterator[Metric]:
-    for test, text in cells.items():
-        yield from common.io_metrics(test, line, {"bandwidth": float(text) * KIB})
+def _bandwidth(test: str, printed: str, line: int, labels: Mapping[str, str]) -> Iterator[Metric]:
+    return common.io_metrics(TESTS[test], line, {"bandwidth": float(printed) * KIB}, labels)
 
 
 def _settings(settings: Sequence[str], command: str) -> dict[str, object]:
@@ -201,8 +205,8 @@ def _children_result(lines: Lines, at: int, match: re.Match[str]) -> ParsedResul
         at + 1,
         at + 1,
         f"iozone {match[1]} {match[2]}",
-        metrics=tuple(_bandwidths({test: match[3]}, at + 1)),
-        options={"numjobs": int(match[1]), "iodepth": 1, "test": test},
+        metrics=tuple(_bandwidth(test, match[3], at + 1, {})),
+        options={"rw": test, "numjobs": int(match[1]), "iodepth": 1},
         outstanding=int(match[1]),
         notes=("iozone -t: the sum of its processes, each with one request at a time",),
     )

@@ -314,7 +314,7 @@ GNOME_NOTE = (
 
 
 def read_gnome_disks(lines: Lines) -> Iterator[ParsedResult]:
-    """One result for each run of the dialog's lines."""
+    """One result for each run of the dialog's lines: reads, writes and access times are its tests."""
     at = 0
     while at < len(lines):
         if not lines[at].strip().startswith(("Average", "Minimum", "Maximum")) or not (
@@ -333,6 +333,7 @@ def read_gnome_disks(lines: Lines) -> Iterator[ParsedResult]:
                 options={"direct": True, "iodepth": 1, **samples},
                 outstanding=1,
                 notes=(GNOME_NOTE,),
+                varies="rw",
             )
         at = last + 1
 
@@ -369,11 +370,12 @@ def _gnome_metric(name: re.Match[str], value: re.Match[str], line: int) -> Metri
         return None
     if not rate:
         seconds = amount * common.SECONDS[unit]
-        return Metric(f"seek.lat.{statistic}", seconds, Unit.SECONDS, line=line + 1)
+        labels = {"rw": "randread"}
+        return Metric(f"read.lat.{statistic}", seconds, Unit.SECONDS, labels, line=line + 1)
     way = name[2].split()[0].lower()
-    suffix = "" if statistic == "mean" else f".{statistic}"
+    figure = f"{way}.bandwidth" + ("" if statistic == "mean" else f".{statistic}")
     per_second = amount * common.DECIMAL_SIZES[unit.removesuffix("/s")]
-    return Metric(f"{way}.bandwidth{suffix}", per_second, Unit.BYTES_PER_SECOND, line=line + 1)
+    return Metric(figure, per_second, Unit.BYTES_PER_SECOND, {"rw": way}, line=line + 1)
 
 
 DRIVERS = {

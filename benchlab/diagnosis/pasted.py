@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from agents.context.model import Fact, Facts
@@ -11,6 +11,7 @@ from agents.context.reading import read_facts
 from agents.contracts import Metric
 from agents.drivers import text_reading
 from agents.texts.parsed_result import ParsedResult, Reading
+from benchlab.diagnosis import wording
 from benchlab.diagnosis.evidence import Evidence, Result
 
 
@@ -22,7 +23,8 @@ def read_evidence(text: str, name: str = "") -> tuple[Evidence, Reading]:
 
 def build_evidence(reading: Reading, text: str) -> Evidence:
     """Evidence of a text that was read."""
-    results = tuple(_result(parsed) for parsed in reading.results if not parsed.trouble)
+    read = (parsed for parsed in reading.results if not parsed.trouble)
+    results = tuple(_result(point) for parsed in read for point in _points(parsed))
     return Evidence(results, read_facts(text), tuple(text.split("\n")))
 
 
@@ -52,6 +54,39 @@ def _moved_result(result: Result, by: int) -> Result:
 
 def _moved_metrics(metrics: Sequence[Metric], by: int) -> tuple[Metric, ...]:
     return tuple(replace(row, line=row.line + by) if row.line else row for row in metrics)
+
+
+def _points(parsed: ParsedResult) -> Iterator[ParsedResult]:
+    """Each point of a sweep in one table as a result of its own: its tests ran one after the other."""
+    for labels in parsed.sweep_points():
+        if not labels:
+            yield parsed
+            continue
+        point = {name: int(v) if v.isdecimal() else v for name, v in labels.items()}
+        depth = point.get("outstanding")
+        yield replace(
+            parsed,
+            title=", ".join([parsed.title, *map(_point_text, point.items())]),
+            metrics=tuple(
+                _without_label(m, parsed.varies) for m in parsed.metrics if _has(m, labels)
+            ),
+            options={**parsed.options, **point},
+            outstanding=depth if isinstance(depth, int) else parsed.outstanding,
+        )
+
+
+def _point_text(setting: tuple[str, int | str]) -> str:
+    name, value = setting
+    return wording.size(value) if name == "block_size" and isinstance(value, int) else str(value)
+
+
+def _has(metric: Metric, labels: Mapping[str, str]) -> bool:
+    return labels.items() <= metric.labels.items()
+
+
+def _without_label(metric: Metric, name: str) -> Metric:
+    rest = {key: value for key, value in metric.labels.items() if key != name}
+    return replace(metric, labels=rest)
 
 
 def _result(parsed: ParsedResult) -> Result:

@@ -9,7 +9,7 @@ import pytest
 
 from agents.context.model import Fact, Facts
 from agents.contracts import Metric, Unit
-from benchlab.diagnosis import media
+from benchlab.diagnosis import media, pasted
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.wording import edit_command
 
@@ -46,6 +46,16 @@ def test_in_flight_is_iops_times_latency_over_both_directions() -> None:
     figures = {"read.iops": 100.0, "read.lat.mean": 0.01, "write.iops": 50.0, "write.lat.mean": 0.1}
     metrics = tuple(Metric(name, value, Unit.RATIO) for name, value in figures.items())
     assert Result("fio", "", metrics=metrics).in_flight == pytest.approx(6.0)
+
+
+def test_tests_of_one_table_are_results_of_their_own() -> None:
+    """Reads and writes that ran one after the other are never added up."""
+    text = "IOPS (Read/Write)\n        Random:            200 / 100\n"
+    evidence, _ = pasted.read_evidence(text)
+    assert [(r.pattern, r.operations, r.block) for r in evidence.results] == [
+        ("randread", 200.0, 4096.0),
+        ("randwrite", 100.0, 4096.0),
+    ]
 
 
 def test_disks_are_found_below_arrays_and_partitions() -> None:
