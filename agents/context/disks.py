@@ -321,6 +321,26 @@ def read_written_file(passage: Passage) -> Iterator[Fact]:
         yield fact
 
 
+def read_disk_command(passage: Passage) -> Iterator[Fact]:
+    """What `blockdev --setra` and `hdparm -W` set from that line on, and the number that `blockdev --getra` prints."""
+    command = passage.command
+    passage.at += 1
+    ahead, cache = command.option("--setra"), re.search(r"\s-W ?([01])\b", command.text)
+    if not command.device:
+        return
+    if command.program == "blockdev" and ahead.isdigit():
+        sectors, number = ahead, command.line
+    elif "--getra" in command.words and passage.line.strip().isdigit():
+        sectors, number = passage.line.strip(), passage.number
+    elif command.program == "hdparm" and cache:
+        state = "write back" if cache[1] == "1" else "write through"
+        yield Fact(command.device, "disk.write_cache", state, command.line, "hdparm")
+        return
+    else:
+        return
+    yield Fact(command.device, "disk.readahead", float(sectors) * 512, number, "blockdev")
+
+
 FDISK_ROW = re.compile(
     r"(?P<device>/dev/\S+)\s+(?:\*\s+)?(?P<start>\d+)\s+\d+\s+(?P<sectors>\d+)\s+\d+(?:[.,]\d+)?[KMGTP]?\s+\S.*"
 )
@@ -390,5 +410,11 @@ CHAPTER = Chapter(
         (r"/sys/(?:class/|devices/\S*)?block/\S+:\S*", read_named_file),
         (r"/dev/[\w/.-]+[^:\s]", read_fdisk_row),
     ),
-    commands={"cat": read_printed_files, "head": read_printed_files, "echo": read_written_file},
+    commands={
+        "cat": read_printed_files,
+        "head": read_printed_files,
+        "echo": read_written_file,
+        "blockdev": read_disk_command,
+        "hdparm": read_disk_command,
+    },
 )

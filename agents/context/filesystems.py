@@ -47,6 +47,18 @@ def _mount_facts(target: str, source: str, kind: str, options: str, number: int)
         yield Fact(target, "mount.options", options, number, "mount")
 
 
+def read_mount_command(passage: Passage) -> Iterator[Fact]:
+    """`mount -t nfs -o sync nas:/tank /mnt`: what is mounted from that line on."""
+    command = passage.command
+    passage.at += 1
+    kind, options = command.option("-t"), command.option("-o")
+    operands = [word for word in command.operands() if word not in (kind, options)]
+    if len(operands) == 2 and operands[1].startswith("/") and re.fullmatch(TYPES, kind):
+        yield from _mount_facts(operands[1], operands[0], kind, options, command.line)
+    elif len(operands) == 1 and operands[0].startswith("/") and "remount" in options:
+        yield Fact(operands[0], "mount.options", options, command.line, "mount")
+
+
 def read_findmnt(passage: Passage) -> Iterator[Fact]:
     """A table of findmnt."""
     columns = passage.line.split()
@@ -175,6 +187,7 @@ CHAPTER = Chapter(
         "File:": read_stat,
     },
     shapes=((r"meta-data=\S+", read_xfs_info),),
+    commands={"mount": read_mount_command},
     parts={
         "trimmed": read_fstrim,
         " from ": read_nfsstat,

@@ -239,6 +239,19 @@ def read_drbd(passage: Passage) -> Iterator[Fact]:
     yield Fact(head[1], "replicated.copies", float(copies), number, "drbdadm status")
 
 
+def read_crypt_command(passage: Passage) -> Iterator[Fact]:
+    """A cryptsetup command: its output, and the flags that it sets."""
+    command = passage.command
+    passage.at += 1
+    flags = [word.removeprefix("--perf-") for word in command.words if word.startswith("--perf-")]
+    names = [word for word in command.operands() if word not in ("refresh", "open", "luksOpen")]
+    if flags and names:
+        name = device_name(names[-1])
+        yield Fact(name, "crypt.flags", " ".join(flags), command.line, "cryptsetup")
+    if passage.line.strip() and not passage.is_command(passage.line):
+        yield from read_crypt_status(passage)
+
+
 CHAPTER = Chapter(
     headings={
         "LV": read_lvs,
@@ -261,14 +274,5 @@ CHAPTER = Chapter(
         "number of bricks": read_replicas,
         " role:": read_drbd,
     },
-    commands={"cryptsetup": lambda passage: read_command_output(passage, read_crypt_status)},
+    commands={"cryptsetup": read_crypt_command},
 )
-
-
-def read_command_output(
-    passage: Passage, reader: Callable[[Passage], Iterator[Fact]]
-) -> Iterator[Fact]:
-    """Facts of the lines below a command."""
-    passage.at += 1
-    if passage.line.strip() and not passage.is_command(passage.line):
-        yield from reader(passage)
