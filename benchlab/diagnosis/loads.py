@@ -22,6 +22,16 @@ PARTITION = re.compile(
     r"((?:nvme\d+n\d+|mmcblk\d+)(?=p\d)|[shv]d[a-z]+(?=\d)|xvd[a-z]+(?=\d))p?\d+"
 )
 CLASSES = ("logs", "log", "cache", "special", "dedup", "spares", "spare")
+# headline figures, of which the first that both tests print is compared
+SPEEDS = (
+    "iops",
+    "bandwidth",
+    "write.iops",
+    "read.iops",
+    "write.block.bandwidth",
+    "one.fdatasync.ops",
+    "one.fsync.ops",
+)
 NETWORK_TYPES = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "fuse.glusterfs")
 VDEV = re.compile(r"(mirror|raidz[123]?|draid[123]?|replacing|spare)[-\w:]*")
 
@@ -266,7 +276,7 @@ def changed(
 
 def speed_up(before: Result, after: Result) -> float | None:
     """Ratio of the headline rates; of bonnie++ that of sequential output."""
-    for name in ("iops", "bandwidth", "write.iops", "read.iops", "write.block.bandwidth"):
+    for name in SPEEDS:
         old, new = before.number(name), after.number(name)
         if old and new:
             return new / old

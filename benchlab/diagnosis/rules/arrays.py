@@ -46,6 +46,9 @@ LEAST_WRITES = 10.0
 # op/s of small random I/O that a disk that spins does at most with a queue
 DISK_MOST = 200.0
 
+# percent of a core from which a thread is full
+FULL_CORE = 90
+MD_THREAD = re.compile(r"\bmd\d+_raid[456]\b")
 BITMAP_CHANGE = re.compile(r"--bitmap(-chunk)?[= ]\S+")
 STRIPE_CACHE_CHANGE = re.compile(r"stripe_cache_size|group_thread_cnt")
 
@@ -297,6 +300,23 @@ def stripe_cache(evidence: Evidence) -> Iterator[Diagnosis]:
             silences=("R33", "R18"),
         )
         return
+    thread = _full_thread(evidence)
+    if thread is not None:
+        name, percent, line = thread
+        shown = next(((index, result) for index, result in tests(evidence)), None)
+        yield Diagnosis(
+            Verdict.LIMIT,
+            f"md's thread {name} uses {percent:.0f} % of one core: all stripes of the array go through one thread"
+            + (f" ({headline_text(shown[1])})." if shown else "."),
+            "By default one kernel thread handles all stripes of an array (group_thread_cnt 0).",
+            (Proof(f"{name}: {percent:.1f} % of a core", (line,)),),
+            ("Small writes that read parity first use the disks up, and not the thread.",),
+            (_stripe_cache_step(name.partition("_")[0]),),
+            confidence=0.9,
+            results=(shown[0],) if shown else (),
+            silences=("R33", "R53"),
+        )
+        return
     for array in _arrays(evidence):
         size = evidence.facts.number(array.name, "md.stripe_cache_size")
         small = size is None or size <= SMALL_STRIPE_CACHE
@@ -335,6 +355,17 @@ def stripe_cache(evidence: Evidence) -> Iterator[Diagnosis]:
         return
 
 
+def _full_thread(evidence: Evidence) -> tuple[str, float, int] | None:
+    """Name, percent of a core and line of an array's thread that is full, as top prints it."""
+    for number, line in enumerate(evidence.lines, 1):
+        match = MD_THREAD.search(line) if "_raid" in line else None
+        shares = [float(word) for word in re.findall(r"\d{2,3}\.\d", line)] if match else []
+        full = [value for value in shares if FULL_CORE <= value <= 101]
+        if match and full:
+            return match[0], full[0], number
+    return None
+
+
 def _array_name(evidence: Evidence) -> str:
     return next((fact.subject for fact in evidence.facts.with_name("md.level")), "md0")
 
@@ -344,6 +375,7 @@ def _stripe_cache_step(name: str) -> NextStep:
         "Try a larger stripe cache (4096 to 8192 pages of 4 KiB per member), and more threads on SSDs.",
         f"echo 8192 > /sys/block/{name}/md/stripe_cache_size; echo 4 > /sys/block/{name}/md/group_thread_cnt",
         "The members' reads fall and the rate rises; if neither changes, the writes do not cover whole stripes.",
+        risk="It takes memory: 4 KiB for each page and member, and is gone after a restart.",
     )
 
 
@@ -390,6 +422,7 @@ def write_intent_bitmap(evidence: Evidence) -> Iterator[Diagnosis]:
                     f"mdadm --grow --bitmap=none /dev/{_array_name(evidence)} && "
                     f"mdadm --grow --bitmap=internal --bitmap-chunk=128M /dev/{_array_name(evidence)}",
                     "Nearly the rate without a bitmap. Without one, a crash costs a resync of the whole array.",
+                    risk="Between the two commands a crash would cost a resync of the whole array.",
                 ),
             ),
             confidence=0.9,

@@ -43,6 +43,7 @@ SMALL_WRITE = 64 * 1024
 CACHE_CHANGE = re.compile(
     r"hdparm -W ?[01]|write_cache|sdparm .*WCE|storcli|megacli|hpssacli|ssacli", re.IGNORECASE
 )
+DISK_CACHE_CHANGE = re.compile(r"hdparm -W ?[01]|sdparm .*WCE|queue/write_cache", re.IGNORECASE)
 NO_BATTERY = ("learning", "failed", "absent", "charging", "degraded", "missing")
 
 
@@ -109,6 +110,7 @@ def write_through_controller(evidence: Evidence) -> Iterator[Diagnosis]:
                 "Only for a trial, force write-back (AWB): a power cut then loses acknowledged writes.",
                 "storcli /c0/v0 set wrcache=awb",
                 "The rate rises many times if the cache policy is the cause.",
+                risk="A power cut then loses writes that were acknowledged.",
             ),
         ),
         confidence=0.9 if batteries else 0.65,
@@ -150,21 +152,21 @@ def _slow_write(evidence: Evidence) -> tuple[int, str, int] | None:
 @rule("R25", "A disk whose write cache is off", Stage.DEVICE)
 def write_cache_off(evidence: Evidence) -> Iterator[Diagnosis]:
     """Small writes to a disk that spins, each of which takes a turn since the disk's own cache is off."""
+    change = next(changed(evidence, DISK_CACHE_CHANGE, 1.5), None)
     facts = [
-        f
-        for f in evidence.facts
-        if f.name == "disk.write_cache" and str(f.value) == "write through"
+        fact
+        for fact in evidence.facts
+        if fact.name == "disk.write_cache" and str(fact.value) == "write through"
     ]
-    spinning = [f for f in facts if is_rotational(evidence, f.subject) is not False]
+    if change is not None and change[1].writes:
+        yield _cache_off(
+            evidence, facts[0] if facts else None, change[0], change[1], change[3], change[4]
+        )
+        return
+    spinning = [fact for fact in facts if is_rotational(evidence, fact.subject) is True]
     if not spinning:
         return
     fact = spinning[0]
-    change = next(changed(evidence, CACHE_CHANGE, 1.5), None)
-    if change is not None and change[1].writes:
-        yield _cache_off(evidence, fact, change[0], change[1], change[3], change[4])
-        return
-    if is_rotational(evidence, fact.subject) is not True:
-        return
     model = evidence.facts.text(fact.subject, "disk.model")
     disk = media.spinning_disk(model, evidence.facts.number(fact.subject, "disk.rpm"))
     for index, test in tests(evidence):
@@ -184,14 +186,15 @@ def write_cache_off(evidence: Evidence) -> Iterator[Diagnosis]:
 
 def _cache_off(
     evidence: Evidence,
-    fact: Fact,
+    fact: Fact | None,
     index: int,
     test: Result,
     after: Result | None,
     ratio: float | None,
 ) -> Diagnosis:
-    rpm = evidence.facts.number(fact.subject, "disk.rpm") or 7200
-    proofs = [Proof(f"{fact.subject}: write cache off ({fact.value})", at(fact.line))]
+    name = fact.subject if fact else "the disk"
+    rpm = (evidence.facts.number(fact.subject, "disk.rpm") if fact else None) or 7200
+    proofs = [Proof(f"{name}: write cache off ({fact.value})", at(fact.line))] if fact else []
     if after is not None and ratio:
         proofs.append(
             Proof(
@@ -201,7 +204,7 @@ def _cache_off(
             )
         )
         claim = (
-            f"The write cache of {fact.subject} decides: {headline_text(test)} before its change and "
+            f"The write cache of {name} decides: {headline_text(test)} before its change and "
             f"{headline_text(after)} after "
             "it."
         )
@@ -215,7 +218,7 @@ def _cache_off(
             )
         )
         claim = (
-            f"The write cache of {fact.subject} is off: each small write in order waits for a turn of the disk "
+            f"The write cache of {name} is off: each small write in order waits for a turn of the disk "
             f"({headline_text(test)}, {wording.seconds(seconds)} each)."
         )
     return Diagnosis(
@@ -231,8 +234,9 @@ def _cache_off(
             NextStep(
                 "Switch the disk's cache on. That is safe under file systems and databases that flush it "
                 "(barriers, fsync).",
-                f"hdparm -W1 /dev/{fact.subject}",
+                f"hdparm -W1 /dev/{fact.subject if fact else 'sdX'}",
                 "Many times the rate for writes that are not durable; durable writes still wait for the medium.",
+                risk="Programs that do not flush lose their last writes in a power cut.",
             ),
         ),
         confidence=0.85,
@@ -311,6 +315,9 @@ def _hit_shares(evidence: Evidence) -> Iterator[tuple[str, float, tuple[int, ...
     for fact in evidence.facts.with_name("cache.hit_share"):
         if not isinstance(fact.value, str):
             yield fact.subject, float(fact.value), (fact.line,), "read"
+    for fact in evidence.facts.with_name("host.arc_hit_share"):
+        if not isinstance(fact.value, str):
+            yield "the ARC", float(fact.value), (fact.line,), "read"
     for way in ("read", "write"):
         for fact in evidence.facts.with_name(f"cache.{way}_hits"):
             misses = evidence.facts.find(fact.subject, f"cache.{way}_misses")
@@ -370,6 +377,7 @@ def cache_under_writes(evidence: Evidence) -> Iterator[Diagnosis]:
                     if "/" in through[0].subject
                     else f"echo writeback > /sys/block/{through[0].subject or 'bcache0'}/bcache/cache_mode",
                     "The rate of the cache device, until it is full.",
+                    risk="If the cache device fails, the writes that only it holds are lost.",
                 ),
             ),
             confidence=0.75,
@@ -414,6 +422,7 @@ def _cache_read(
                 "dmsetup message VG-LV 0 migration_threshold 8192; lvs "
                 "-o+cache_dirty_blocks,cache_read_hits,cache_write_hits",
                 "The reads stop when no dirty block is moved; if the rate stays, flushes are the limit.",
+                risk="A low threshold leaves more dirty blocks on the cache device alone.",
             ),
         ),
         confidence=0.8,

@@ -14,6 +14,7 @@ from benchlab.diagnosis import media, wording
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.loads import (
     STACKED,
+    Load,
     all_loads,
     any_rotational,
     at,
@@ -29,7 +30,9 @@ from benchlab.diagnosis.loads import (
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
 
 # DIAGNOSIS.md R20: busy all the time with few requests at once
-BUSY, FEW_REQUESTS = 0.95, 8.0
+BUSY, FEW_REQUESTS = 0.95, 16.0
+# op/s and s of a request that no disk that spins reaches at random
+FLASH_RATE, FLASH_TIME = 2000.0, 0.002
 # R38: a misaligned partition alone; a second run that proves it
 LEAST_GAIN = 1.3
 # R47: writes of that size in order that take this long are no seeks
@@ -40,6 +43,10 @@ LEAST_FALL = 3.0
 TRIM_GAIN = 2.0
 # A SATA SSD writes 4 KiB at random faster than this when it has free blocks.
 TIRED_SSD = 5000.0
+# B/s of large writes, and s of a write, by which a SATA SSD shows that it has no free blocks
+TIRED_STREAM, TIRED_AWAIT = 120e6, 0.010
+# B that a trim frees where it was missing for long
+LEAST_TRIMMED = 50 << 30
 # R51: share of the link from which it is the limit; USB's mass storage carries less of it
 AT_LINK, NEAR_SLOW_LINK = 0.80, 0.55
 # B/s: a link below SATA 6 Gb/s is a narrow one
@@ -52,6 +59,7 @@ SMALL_READAHEAD = 32 * 1024
 # R06: over less of a disk than this, seeks are short
 SHORT_STROKE = 0.05
 
+TRIMMED = re.compile(r"\((\d{1,18}) bytes\) trimmed")
 TRIM_CHANGE = re.compile(r"\b(fstrim|blkdiscard|zpool trim|hdparm --trim)\b")
 ALIGN_CHANGE = re.compile(r"\b(fdisk|parted|sgdisk|gdisk|sfdisk|mkpart|align|ashift)\b")
 SCHEDULER_CHANGE = re.compile(r"queue/scheduler")
@@ -103,6 +111,15 @@ def util_is_no_limit(evidence: Evidence) -> Iterator[Diagnosis]:
                 results=(load.result,),
             )
             return
+
+
+def _is_flash(evidence: Evidence, load: Load) -> bool:
+    """True for a disk without moving parts, by a fact or by how much it does."""
+    spins = is_rotational(evidence, load.device)
+    if spins is not None:
+        return not spins
+    waits = [wait for wait in (load.read_await, load.write_await) if wait]
+    return load.reads + load.writes >= FLASH_RATE and bool(waits) and max(waits) < FLASH_TIME
 
 
 @rule("R38", "Requests that do not fit the disk's sectors", Stage.LAYOUT)
@@ -229,7 +246,7 @@ def _small_ashift(evidence: Evidence, writing: Sequence[tuple[int, Result]]) -> 
             (
                 NextStep(
                     "Make a new pool with ashift=12, and move the data.",
-                    f"zdb -C {fact.subject} | grep ashift",
+                    f"zpool get ashift {fact.subject}",
                     "Small writes take a fraction of the time on disks that spin.",
                 ),
             ),
@@ -480,21 +497,52 @@ def no_trim(evidence: Evidence) -> Iterator[Diagnosis]:
             0.95,
         )
         return
-    for index, result in tests(evidence) if blocked else ():
-        slow = (result.operations or TIRED_SSD) < TIRED_SSD and not result.durable and result.direct
-        if writes_only(result) and result.random and slow:
-            fact = blocked[0]
-            yield _trim(
-                (index,),
-                f"{fact.subject} gets no TRIM (DISC-MAX 0), and its writes are slow for an SSD: "
-                f"{headline_text(result)}.",
-                (
-                    Proof(headline_text(result), at(result.headline())),
-                    Proof(f"{fact.subject}: takes no discard", at(fact.line)),
-                ),
-                0.65,
-            )
-            return
+    seen = _tired_writes(evidence)
+    if seen is None:
+        return
+    index, text, line = seen
+    trims = [n for n in _trimmed_lines(evidence) if n > line]
+    if blocked:
+        reason, lines = f"{blocked[0].subject} gets no TRIM (DISC-MAX 0)", at(blocked[0].line)
+    elif trims:
+        reason, lines = f"a trim had much to free ({evidence.quote(trims[0])})", at(trims[0])
+    else:
+        return
+    yield _trim(
+        (index,),
+        f"Writes are slow for an SSD ({text}), and {reason}.",
+        (Proof(text, at(line)), Proof(reason, lines)),
+        0.7,
+    )
+
+
+def _tired_writes(evidence: Evidence) -> tuple[int, str, int] | None:
+    """Result, text and line of writes that are slower than a SATA SSD's with free blocks."""
+    for index, result in tests(evidence):
+        if not writes_only(result) or result.durable or result.direct is False:
+            continue
+        random = result.random and (result.operations or TIRED_SSD) < TIRED_SSD
+        stream = result.random is False and (result.block or 0) >= SMR_REQUEST
+        if random or (stream and (result.rate or TIRED_STREAM) < TIRED_STREAM):
+            return index, headline_text(result), result.headline()
+    for loads in all_loads(evidence):
+        for load in loads.values():
+            flash = is_rotational(evidence, load.device) is False
+            late = (load.write_await or 0) >= TIRED_AWAIT and load.writes > load.reads
+            if flash and late and evidence.results[load.result].watches:
+                text = f"{load.writes:,.0f} writes/s at {wording.seconds(load.write_await or 0)} on {load.device}"
+                return load.result, text, load.line
+    return None
+
+
+def _trimmed_lines(evidence: Evidence) -> list[int]:
+    """Lines by which a trim freed at least LEAST_TRIMMED."""
+    found = []
+    for number, line in enumerate(evidence.lines, 1):
+        match = TRIMMED.search(line) if "trimmed" in line else None
+        if match and int(match[1]) >= LEAST_TRIMMED:
+            found.append(number)
+    return found
 
 
 def _trim(
@@ -513,6 +561,7 @@ def _trim(
                 "lsblk -D; fstrim -av; systemctl enable --now fstrim.timer",
                 "fstrim frees much, and writes are fast again: TRIM was missing. 0 B, or no change: look for "
                 "an SLC cache or wear.",
+                risk="Discarded blocks cannot be recovered, and the trim itself slows the disk down.",
             ),
         ),
         confidence=confidence,
@@ -566,7 +615,7 @@ def thermal(evidence: Evidence) -> Iterator[Diagnosis]:
             (
                 NextStep(
                     "Watch temperature and counters during the test, then with a fan or a heat sink.",
-                    f"watch -n 5 nvme smart-log /dev/{fact.subject}",
+                    f"nvme smart-log /dev/{fact.subject}",
                     "Counters that grow as the rate falls: heat. A rate that falls at the same volume with a "
                     "fan: the SLC cache.",
                 ),
@@ -590,17 +639,18 @@ def narrow_link(evidence: Evidence) -> Iterator[Diagnosis]:
                 continue
             speed, most = float(fact.value), evidence.facts.number(disk, "disk.link_max")
             lower = most is not None and most > 1.2 * speed
-            usb2 = speed <= 61e6
-            least = NEAR_SLOW_LINK if usb2 or lower else AT_LINK
+            usb = speed <= 61e6 or evidence.facts.text(disk, "disk.transport") == "usb"
+            least = NEAR_SLOW_LINK if usb or lower else AT_LINK
             if not least <= bandwidth / speed <= 1.05:
                 continue
             at_best = speed >= NARROW_LINK and not lower
+            name = next(iter(evidence.runs_on(result)), disk)
             told = f", though it could be {rate(most)}" if lower and most else ""
             yield Diagnosis(
                 Verdict.FINE if at_best else Verdict.LIMIT,
-                f"{disk} is held back by its link: {rate(bandwidth)} of the {rate(speed)} that it carries as "
-                f"negotiated{told}"
-                f"{' (downgraded)' if lower else ''}.",
+                f"{name} {'reaches what its link carries' if at_best else 'is held back by its link'}: "
+                f"{rate(bandwidth)} of the "
+                f"{rate(speed)} that it negotiated{told}{' (downgraded)' if lower else ''}.",
                 "A link carries 80 to 95 % of its nominal rate as data."
                 + (
                     " The disk does what this link allows; a faster one needs another interface."
@@ -613,7 +663,7 @@ def narrow_link(evidence: Evidence) -> Iterator[Diagnosis]:
                         at(result.headline()),
                     ),
                     Proof(
-                        f"link of {disk}: {rate(speed)}{told}",
+                        f"link of {name}: {rate(speed)}{told}",
                         at(fact.line, evidence.fact_line(disk, "disk.link_max")),
                     ),
                 ),
@@ -702,6 +752,7 @@ def _scheduler(
                 "Compare with none, three runs of each in turn.",
                 f"echo none > /sys/block/{disk}/queue/scheduler",
                 "More IOPS and less system time: the scheduler was the cost.",
+                risk="It changes how processes share the disk until the next restart.",
             ),
         ),
         confidence=confidence,
@@ -765,6 +816,7 @@ def _readahead(
                 "Try larger readaheads: 4 MiB for an array is usual.",
                 "blockdev --setra 8192 /dev/md0",
                 "The rate of buffered reads in order rises; too much of it slows down random reads.",
+                risk="It stays until the next restart, and takes memory for each open file.",
             ),
         ),
         confidence=confidence,

@@ -36,6 +36,7 @@ SLOW_REMOTE = 0.002
 # Durable writes a second that no medium without a protected cache makes: R29
 BELIEVABLE_SYNC = 2000.0
 
+SYNC_OFF = re.compile(r"zfs set sync=disabled (\S+)")
 SYNC_CHANGE = re.compile(r"sync=(disabled|standard|always)|nobarrier|barrier=|exportfs|async")
 CRYPT_CHANGE = re.compile(
     r"cryptsetup (refresh|luksFormat|reencrypt|open)|no_(read|write)_workqueue", re.IGNORECASE
@@ -49,7 +50,7 @@ HOST_NAME = re.compile(r"host|hypervisor|proxmox|bare", re.IGNORECASE)
 @rule("R29", "Fast since nothing is made durable", Stage.BELIEVABLE)
 def not_durable(evidence: Evidence) -> Iterator[Diagnosis]:
     """Synced writes on a data set, mount or export where sync does nothing."""
-    facts = [*_unsafe(evidence)]
+    facts = [*_unsafe(evidence), *_typed(evidence)]
     if not facts:
         return
     change = next(changed(evidence, SYNC_CHANGE, 2.0), None)
@@ -60,11 +61,14 @@ def not_durable(evidence: Evidence) -> Iterator[Diagnosis]:
         if operations is None or not (operations >= BELIEVABLE_SYNC or pair):
             continue
         fact, words = facts[0]
+        results: tuple[int, ...] = (index,)
+        if change is not None:
+            result = max(change[1], change[3], key=lambda run: _durable_rate(run) or 0)
+            operations = _durable_rate(result) or operations
         proofs = [
-            Proof(f"{words}", at(fact.line)),
+            Proof(words, at(fact.line)),
             Proof(f"{operations:,.0f} synced writes/s", at(_durable_line(result))),
         ]
-        results: tuple[int, ...] = (index,)
         if change is not None:
             results = (change[0], change[2])
             proofs.append(
@@ -87,6 +91,7 @@ def not_durable(evidence: Evidence) -> Iterator[Diagnosis]:
                     "Measure with sync in force, which is the rate that is safe.",
                     _safe_command(fact),
                     "The rate falls to what the medium or a log device makes durable.",
+                    risk="Programs that relied on the speed become slow at once.",
                 ),
                 NextStep(
                     "For speed and safety use a log device (SLOG) or an SSD with power-loss protection."
@@ -110,6 +115,14 @@ def _unsafe(evidence: Evidence) -> Iterator[tuple[Fact, str]]:
             yield fact, f"{fact.subject} is mounted without barriers"
         elif fact.name == "mount.options" and "async" in options and _is_export(evidence, fact):
             yield fact, f"the export {fact.subject} is async"
+
+
+def _typed(evidence: Evidence) -> Iterator[tuple[Fact, str]]:
+    """Commands in the paste that switched sync off."""
+    for number, line in enumerate(evidence.lines, 1):
+        match = SYNC_OFF.search(line) if "sync=disabled" in line else None
+        if match:
+            yield Fact(match[1], "zfs.sync", "disabled", number), f"sync=disabled on {match[1]}"
 
 
 def _is_export(evidence: Evidence, fact: Fact) -> bool:
@@ -381,6 +394,7 @@ def _crypt_diagnosis(
                 "Bypass the work queues, and compare.",
                 "cryptsetup refresh --perf-no_read_workqueue --perf-no_write_workqueue NAME",
                 "Several times the IOPS at lower latency: the queues were the cost.",
+                risk="It changes the open device until it is closed; it asks for the passphrase.",
             ),
             NextStep(
                 "On a new device use 4096 B sectors; see whether AES-NI is in use.",
@@ -454,6 +468,7 @@ def guest_stack(evidence: Evidence) -> Iterator[Diagnosis]:
             "Give the disk virtio-scsi-single with an I/O thread, and io_uring or native AIO without a host cache.",
             "qm set VMID --scsihw virtio-scsi-single --scsi0 STORAGE:VOLUME,iothread=1,aio=io_uring,cache=none",
             "The guest's rate at depth comes near the host's. If not, its CPU or a nested host is the limit.",
+            risk="The guest must be stopped, and needs a driver for virtio before its boot disk is changed.",
         ),
     )
     both = pair or (change[:5] if change is not None else None)
@@ -536,8 +551,12 @@ def _guest_pair(evidence: Evidence) -> tuple[int, Result, int, Result, float] | 
 
 
 def _context(evidence: Evidence, result: Result) -> str:
-    """The test's command and the line above it, where people write "(in the guest)"."""
-    return f"{_name(result)} {evidence.quote(result.first - 1)} {evidence.quote(result.first)}"
+    """The test's command, and the role or the line above it by which people say where it ran."""
+    roles = [f for f in evidence.facts if f.name == "host.role" and f.line <= result.first]
+    if roles:
+        return f"{_name(result)} {roles[-1].value}"
+    above = range(max(result.first - 3, 1), result.first + 1)
+    return " ".join([_name(result), *(evidence.quote(line) for line in above)])
 
 
 @rule("R61", "CPU time that the host takes away", Stage.DISTURBED)

@@ -171,6 +171,8 @@ def _slow_diagnosis(evidence: Evidence, slow: Load, group: Sequence[Load], way: 
                 "Take it offline for a trial where redundancy allows, or watch it alone.",
                 offline,
                 "The rate comes back if this disk held it back.",
+                risk="An offline member leaves less redundancy: bring it back with zpool online, and let it "
+                "resilver.",
             ),
         ),
         confidence=0.95,
@@ -246,6 +248,7 @@ def _resync_diagnosis(evidence: Evidence, fact: Fact) -> Diagnosis:
             "A new array on blank disks may be made with --assume-clean for a trial."
             if fact.value == "resync"
             else "",
+            risk="An array or pool that is not rebuilt has less redundancy: start it again after the test.",
         ),
     )
     return Diagnosis(
@@ -321,6 +324,7 @@ def uneven_vdevs(evidence: Evidence) -> Iterator[Diagnosis]:
                     "Write the data anew, so that it spreads over all vdevs.",
                     f"zfs send -R {full.partition('/')[0]}/data@now | zfs receive {full.partition('/')[0]}/data-new",
                     "Reads of the new copy come from all vdevs alike (zpool iostat -v 5).",
+                    risk="It needs the space of a second copy, until the old one is destroyed.",
                 ),
             ),
             results=(index,),
@@ -399,6 +403,7 @@ def failing_disk(evidence: Evidence) -> Iterator[Diagnosis]:
                 "Run a long self-test, and look whether the counts grow.",
                 f"smartctl -t long /dev/{disk}; smartctl -a /dev/{disk}",
                 "Counts that grow, or a self-test that fails: replace the disk.",
+                risk="A self-test slows the disk down for hours, and stresses one that fails: save its data first.",
             ),
         ),
         confidence=0.8,

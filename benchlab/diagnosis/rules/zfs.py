@@ -140,6 +140,9 @@ def _amplified(evidence: Evidence, test: Result, pool: Load, way: str) -> Diagno
         or not (explains or reads_too or told is None)
     ):
         return None
+    # Larger pieces explain the bytes only up to about their own ratio; the rest is other load.
+    if factor > LEAST_AMPLIFICATION * piece / test.block:
+        return None
     word = fact.name.partition(".")[2] if fact and explains else "volblocksize or recordsize"
     whole = told if told and explains else piece
     acts = "read, change and write" if way == "write" else "read and check"
@@ -195,7 +198,12 @@ def _block_steps(test: Result, fact: Fact | None, word: str, whole: float) -> tu
         told = "Make a new volume with a smaller volblocksize (it cannot be changed later), and move the data."
     block = f"{int(whole) // 1024}k"
     return (
-        NextStep(told, change, "The factor falls towards 1, and the rate rises."),
+        NextStep(
+            told,
+            change,
+            "The factor falls towards 1, and the rate rises.",
+            risk="Data that is there keeps its old blocks until it is written again.",
+        ),
         NextStep(
             f"To prove it, run the test with requests of {wording.size(whole)}.",
             wording.edit_command(test, bs=block),
@@ -325,8 +333,9 @@ def raidz_reads(evidence: Evidence) -> Iterator[Diagnosis]:
                     "Or build several narrow raidz vdevs, a cache (ARC) that holds the hot blocks, or flash."
                 ),
             ),
-            confidence=0.8,
+            confidence=0.9 if alike else 0.8,
             results=(index,),
+            silences=("R36",),
         )
         return
 
@@ -578,6 +587,7 @@ def _missing_log(evidence: Evidence, index: int, test: Result) -> Diagnosis:
                 "Try an SSD with power-loss protection as log device (it can be removed again).",
                 f"zpool add {pool} log /dev/disk/by-id/SSD",
                 "Durable writes of 0.1 ms or less; the rate without sync does not change.",
+                risk="The SSD is overwritten. Without power-loss protection a power cut loses what was acknowledged.",
             ),
         ),
         confidence=0.7,
