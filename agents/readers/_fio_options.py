@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 
@@ -37,6 +37,8 @@ class ReportedOptions:
     # the text shows all of them
     complete: bool = False
     outstanding: int | None = None
+    # of each group, where there are several: fio ran them one after another, or reports them apart
+    groups: Mapping[str, ReportedOptions] = field(default_factory=dict)
     note: str = ""
     # equal in all that one run printed in this format; "" where nothing tells
     run: str = ""
@@ -173,8 +175,11 @@ def asked_sections(
     asked = command_sections(arguments, job_files)
     every = [asked] if arguments else [file.sections for file in reversed(job_files)]
     for sections in every:
-        if set(names) <= {section.name for section in sections}:
-            return [section for section in sections if section.name in names]
+        own = [section for section in sections if section.name in names]
+        by_name = {section.name: section for section in own}
+        if by_name.keys() >= set(names):
+            # of two jobs of one name it is not told which is which
+            return own if all(section == by_name[section.name] for section in own) else []
     return []
 
 
@@ -184,14 +189,36 @@ def of_text(
     """`name: (g=0): rw=randread, bs=4K-4K/4K-4K, ioengine=libaio, iodepth=64` of each job, `jobs=2` of each result, and
     what the command and job files above say of these jobs.
     """
-    started = {start.name: start for start in fio_text.parse_starting_lines(block)}
-    names: dict[str, int] = {}
-    groups = set()
+    starts = fio_text.parse_starting_lines(block)
+    # jobs of each name, by group
+    counts: dict[str, dict[str, int]] = {}
     for head in fio_text.HEAD.finditer(block):
         name = fio_text.job_name(block, head)
         if name != fio_text.ALL_CLIENTS:
+            names = counts.setdefault(head[1], {})
             names[name] = names.get(name, 0) + int(head[2][:9])
-            groups.add(head[1])
+    together: dict[str, int] = {}
+    for name, count in (pair for names in counts.values() for pair in names.items()):
+        together[name] = together.get(name, 0) + count
+    whole = _of_jobs(starts, together, set(counts), arguments, job_files)
+    if len(counts) < 2:
+        return whole
+    groups = {
+        group: _of_jobs(starts, names, {group}, arguments, job_files)
+        for group, names in counts.items()
+    }
+    return replace(whole, groups=groups)
+
+
+def _of_jobs(
+    starts: Sequence[Started],
+    names: Mapping[str, int],
+    groups: set[str],
+    arguments: Sequence[str],
+    job_files: Sequence[JobFile],
+) -> ReportedOptions:
+    """Options of the jobs of these groups; `names` with the number of their copies."""
+    started = {start.name: start for start in starts if start.group in groups or len(groups) != 1}
     same = [start for start in started.values() if start.group in groups]
     if len(names) == 1 and 1 < len(same) <= sum(names.values()):
         sections = asked_sections(arguments, job_files, [start.name for start in same])
@@ -320,6 +347,17 @@ def of_document(data: Heads) -> ReportedOptions:
     """ "global options" and "job options" of JSON."""
     jobs = data.jobs
     jobs = [job for job in jobs if job.get("jobname") != fio_text.ALL_CLIENTS] or jobs
+    by_group: dict[str, list[dict[str, object]]] = {}
+    for job in jobs:
+        by_group.setdefault(str(job.get("groupid")), []).append(job)
+    whole = _of_document_jobs(data, jobs)
+    if len(by_group) < 2:
+        return whole
+    groups = {group: _of_document_jobs(data, own) for group, own in by_group.items()}
+    return replace(whole, groups=groups)
+
+
+def _of_document_jobs(data: Heads, jobs: Sequence[Mapping[str, object]]) -> ReportedOptions:
     names = dict.fromkeys(str(job.get("jobname", ""))[:60] for job in jobs)
     version = str(data.rest.get("fio version", "")).removeprefix("fio-")[:40]
     job_options = [global_options(data.rest, job) for job in jobs]

@@ -360,11 +360,31 @@ def _named_options(reported: _fio_options.ReportedOptions) -> dict[str, object]:
     return {**reported.options, **({"name": reported.title} if reported.title else {})}
 
 
+def _group_parts(
+    reported: _fio_options.ReportedOptions, metrics: Sequence[Metric]
+) -> dict[str, dict[str, object]]:
+    """What is known of each group, by its number; {} where there is but one, or one of which nothing is known."""
+    numbers = {metric.labels.get("group") for metric in metrics}
+    if not numbers <= reported.groups.keys():
+        return {}
+    return {
+        number: {
+            "title": group.title,
+            "options": _named_options(group),
+            "options_complete": group.complete,
+            "outstanding": group.outstanding,
+        }
+        for number, group in reported.groups.items()
+        if number in numbers
+    }
+
+
 def _result_block(text: str, start: int, end: int, read: _Read, lines: _Lines) -> ParsedResult:
     offset = lines.lines_before(start)
     metrics = tuple(_shift_line(metric, max(metric.line, 1) + offset) for metric in read.metrics)
     trouble = LINE.sub(lambda match: f"(line {int(match[1]) + offset}", read.trouble)
     reported_options = read.options
+    parts = _group_parts(reported_options, metrics)
     notes = [reported_options.note, *read.notes, *(metric.note for metric in metrics)]
     return ParsedResult(
         kind="fio",
@@ -382,4 +402,6 @@ def _result_block(text: str, start: int, end: int, read: _Read, lines: _Lines) -
         outstanding=None if trouble else reported_options.outstanding,
         notes=tuple(dict.fromkeys(note for note in notes if note)) if not trouble else (),
         trouble=trouble,
+        varies="group" if parts else "",
+        parts=parts,
     )

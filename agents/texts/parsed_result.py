@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.contracts import Histogram, Metric, Series
@@ -91,8 +91,11 @@ class ParsedResult:
     head: int = 0
     # what no line of it tells, and without which it has no figure: fio_log.NEEDS
     needs: str = ""
-    # a sweep in one table: the label of its metrics that tells its points apart
+    # several results in one: the label of its metrics that tells them apart
     varies: str = ""
+    # Title, options, options_complete and outstanding of each, by the value of that label, where each is a workload of
+    # its own; else it is a sweep in one table, of which each is a point
+    parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def own_text(self, text: LineIndex) -> str:
         """Lines of the text in which the reader finds this result and no other."""
@@ -105,6 +108,22 @@ class ParsedResult:
             return [{}]
         values = dict.fromkeys(m.labels[self.varies] for m in self.metrics)
         return [{self.varies: value} for value in values]
+
+    def each_part(self) -> list[ParsedResult]:
+        """Each part as a result of its own, with its figures; one without parts as it is."""
+        return [self.part(value) for value in self.parts] or [self]
+
+    def part(self, value: str) -> ParsedResult:
+        """The result of one value of the label; the lines are those of all."""
+        metrics = (
+            replace(
+                metric,
+                labels={name: own for name, own in metric.labels.items() if name != self.varies},
+            )
+            for metric in self.metrics
+            if metric.labels.get(self.varies) == value
+        )
+        return replace(self, metrics=tuple(metrics), varies="", parts={}, **self.parts[value])
 
 
 @dataclass(frozen=True, slots=True)

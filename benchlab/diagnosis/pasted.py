@@ -24,7 +24,8 @@ def read_evidence(text: str, name: str = "") -> tuple[Evidence, Reading]:
 def build_evidence(reading: Reading, text: str) -> Evidence:
     """Evidence of a text that was read."""
     read = (parsed for parsed in reading.results if not parsed.trouble)
-    results = tuple(_result(point) for parsed in read for point in _points(parsed))
+    parts = (part for parsed in read for part in parsed.each_part())
+    results = tuple(_result(point) for part in parts for point in _points(part))
     return Evidence(results, read_facts(text), tuple(text.split("\n")))
 
 

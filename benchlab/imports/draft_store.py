@@ -329,7 +329,13 @@ def _build_results(
 
 
 def _split_sweep(result: Result) -> Iterator[Result]:
-    """Each point of a sweep as a result of its own: runs that differ in it, which charts draw as a curve."""
+    """Each point of a sweep as a result of its own: runs that differ in it, which charts draw as a curve.
+
+    Of groups of jobs each is a workload of its own.
+    """
+    if result.piece.parsed.parts:
+        yield from _split_parts(result)
+        return
     for labels in result.piece.parsed.sweep_points():
         point = {name: int(v) if v.isdecimal() else v for name, v in labels.items()}
         outstanding = point.get("outstanding", result.outstanding)
@@ -339,6 +345,14 @@ def _split_sweep(result: Result) -> Iterator[Result]:
             point={**result.point, **point},
             outstanding=outstanding if isinstance(outstanding, int) else None,
         )
+
+
+def _split_parts(result: Result) -> Iterator[Result]:
+    parsed = result.piece.parsed
+    for value in parsed.parts:
+        part = parsed.part(value)
+        piece = replace(result.piece, parsed=part, point_labels={parsed.varies: value})
+        yield replace(result, piece=piece, outstanding=part.outstanding)
 
 
 def _keep_as_sources(file_ids: set[int], campaign: Campaign) -> None:

@@ -43,6 +43,7 @@ RESULT_FIELDS = (
     "described",
     "head",
     "varies",
+    "parts",
     "needs",
     "options",
     "options_complete",
@@ -110,7 +111,9 @@ class OfferedResult:
 
     @property
     def sweep_points_text(self) -> str:
-        """Those of a sweep in one table."""
+        """Those of a sweep in one table, or the job names of the parts."""
+        if self.parsed.parts:
+            return ", ".join(part["title"] for part in self.parsed.parts.values())
         return ", ".join(
             value for labels in self.parsed.sweep_points() for value in labels.values()
         )
@@ -144,15 +147,14 @@ def offered_results(draft: Draft) -> list[OfferedResult]:
 
 def _with_workload_names(results: Sequence[OfferedResult]) -> list[OfferedResult]:
     """Each result with the name of its workload; of what is only described, its title."""
-    named = iter(name_workloads([Work(result.parsed) for result in results if result.is_measured]))
+    parts = [result.parsed.each_part() if result.is_measured else [] for result in results]
+    named = iter(
+        name_workloads([Work(part) for parts_of_result in parts for part in parts_of_result])
+    )
+    names = [dict.fromkeys(next(named).name for _ in own) for own in parts]
     return [
-        replace(
-            result,
-            workload_name=next(named).name
-            if result.is_measured
-            else result.parsed.title[:MAX_WORKLOAD_NAME],
-        )
-        for result in results
+        replace(result, workload_name=", ".join(own) or result.parsed.title[:MAX_WORKLOAD_NAME])
+        for result, own in zip(results, names, strict=True)
     ]
 
 
@@ -179,27 +181,26 @@ class ComparedResults:
 
 def compare_results(results: Sequence[OfferedResult]) -> list[ComparedResults]:
     """Options that differ between the results of each tool, where any does."""
-    by_tool: dict[str, list[tuple[int, OfferedResult]]] = {}
-    for number, result in enumerate(results, 1):
-        if result.is_measured and not result.watches:
-            by_tool.setdefault(result.parsed.kind, []).append((number, result))
+    by_tool: dict[str, list[tuple[int, ParsedResult]]] = {}
+    for number, parsed in _numbered_parts(results):
+        by_tool.setdefault(parsed.kind, []).append((number, parsed))
     compared = []
-    for numbered in by_tool.values():
-        works = [Work(result.parsed).options for _, result in numbered]
+    for kind, numbered in by_tool.items():
+        works = [Work(parsed).options for _, parsed in numbered]
         names = workloads.differing_options(works)
         if not names:
             continue
         rows = [
             (
                 number,
-                result.parsed.title,
+                parsed.title,
                 [_value_of(options, name) for name in names[:MAX_COLUMNS]],
             )
-            for (number, result), options in zip(numbered, works, strict=True)
+            for (number, parsed), options in zip(numbered, works, strict=True)
         ]
         compared.append(
             ComparedResults(
-                numbered[0][1].label,
+                registry.all_readers()[kind].LABEL,
                 [workloads.SHORT_NAMES.get(name, name) for name in names[:MAX_COLUMNS]],
                 rows[:MAX_ROWS],
                 max(len(names) - MAX_COLUMNS, 0),
@@ -225,14 +226,20 @@ class FarApartResults:
 
 def far_apart_results(results: Sequence[OfferedResult]) -> list[FarApartResults]:
     """Results of which a person must say whether they are repeats."""
-    numbered = [
-        (number, result)
-        for number, result in enumerate(results, 1)
-        if result.is_measured and not result.watches
-    ]
+    numbered = _numbered_parts(results)
     return [
         FarApartResults([numbered[index][0] for index in far.indexes], far.times)
-        for far in workloads.find_far_apart([Work(result.parsed) for _, result in numbered])
+        for far in workloads.find_far_apart([Work(parsed) for _, parsed in numbered])
+    ]
+
+
+def _numbered_parts(results: Sequence[OfferedResult]) -> list[tuple[int, ParsedResult]]:
+    """Measured results, and the parts of one that has several, with the number of the result on the page."""
+    return [
+        (number, part)
+        for number, result in enumerate(results, 1)
+        if result.is_measured and not result.watches
+        for part in result.parsed.each_part()
     ]
 
 

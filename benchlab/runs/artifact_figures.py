@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan
-from typing import Any
+from typing import Any, TypeVar
 
 from agents import options
 from agents.contracts import Histogram, Metric, OptionsError, ParseError, Series, Timing, Window
@@ -228,7 +228,9 @@ def read_imported(files: Mapping[str, bytes], readers: Sequence[Sequence[Any]]) 
                 metrics += storable_metrics(
                     _point_metrics(results[0], artifact, only[0] if only else {})
                 )
-                histograms += storable_histograms(results[0].histograms)
+                histograms += storable_histograms(
+                    _of_point(results[0].histograms, only[0] if only else {})
+                )
             series += storable_series((kind, item) for item in results[0].series)
         except ParseError as error:
             errors.append(f"{artifact}: {error}")
@@ -260,15 +262,23 @@ def _read_joined(
 
 
 def _point_metrics(reading: ParsedResult, artifact: str, only: Mapping[str, str]) -> list[Metric]:
-    """Metrics of a result, or those of one point of its sweep without the labels that distinguish it."""
+    """Metrics of a result, or those of one point of its sweep."""
+    return [
+        dataclasses.replace(metric, output=artifact) for metric in _of_point(reading.metrics, only)
+    ]
+
+
+Labelled = TypeVar("Labelled", Metric, Histogram)
+
+
+def _of_point(rows: Iterable[Labelled], only: Mapping[str, str]) -> list[Labelled]:
+    """The rows of one point of a sweep without the labels that distinguish it; all of them without `only`."""
     return [
         dataclasses.replace(
-            metric,
-            output=artifact,
-            labels={name: value for name, value in metric.labels.items() if name not in only},
+            row, labels={name: value for name, value in row.labels.items() if name not in only}
         )
-        for metric in reading.metrics
-        if only.items() <= metric.labels.items()
+        for row in rows
+        if only.items() <= row.labels.items()
     ]
 
 

@@ -98,6 +98,26 @@ def test_jobs_that_one_result_sums_up() -> None:
     assert "sync" not in result.options and not result.options_complete
 
 
+def test_each_group_has_its_own_options() -> None:
+    starts = START.format("a", "randread") + START.format("b", "randread").replace("g=0", "g=1")
+    heads = HEAD.format("a") + HEAD.format("b").replace("groupid=0", "groupid=1")
+    command = "$ fio --size=4k --name=a --rw=randread --name=b --stonewall --sync=1 --rw=randread\n"
+    [result] = read(
+        "fio", f"{command}{starts}fio-2.2.10\n{heads}Run status group 0 (all jobs):\n\n"
+    )
+    assert result.varies == "group" and list(result.parts) == ["0", "1"]
+    first, second = result.each_part()
+    own = {**LINE, "size": 4096, "numjobs": 1}
+    assert (first.title, first.options) == ("a", {**own, "name": "a"})
+    assert (second.title, second.options) == (
+        "b",
+        {**own, "sync": "1", "stonewall": True, "name": "b"},
+    )
+    for part in (first, second):
+        assert part.options_complete and part.outstanding == 4 and part.metrics
+        assert not any(metric.labels for metric in part.metrics)
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "options"),
     [

@@ -222,3 +222,26 @@ def test_near_repeats_are_one_workload(web):
     assert "are they repeats?" not in page and "What differs" not in page
     campaign = agree(web, draft)
     assert workload_names(campaign) == ["fio randwrite bs=4k"] * 2 and campaign.repeats == 2
+
+
+def test_groups_of_one_run_are_workloads_of_their_own(web):
+    """fio ran them one after another (stonewall): their figures are labelled and were shown nowhere."""
+    first, second = (
+        fio("a", 172),
+        fio("b", 13300).replace("=0)", "=1)").replace("groupid=0", "groupid=1"),
+    )
+    heads = "".join(
+        text[text.index("Starting 1 process") + 19 : text.index("Run status")]
+        for text in (first, second)
+    )
+    starts = "".join(text.partition("\n")[0] + "\n" for text in (first, second))
+    draft = hand_in(
+        web, f"{starts}fio-2.2.10\nStarting 2 processes\n{heads}Run status group 0 (all jobs):\n\n"
+    )
+    campaign = agree(web, draft)
+    assert workload_names(campaign) == ["fio randwrite bs=4k a", "fio randwrite bs=4k b"]
+    page = web.get(f"/campaigns/{campaign.pk}/").content.decode()
+    assert "172 IOPS" in page and "13.3 k IOPS" in page
+    assert list(
+        campaign.runs.order_by("pk").values_list("options__name", "outstanding", "point")
+    ) == [("a", 1, {}), ("b", 1, {})]
