@@ -14,7 +14,7 @@ from agents import options as driver_options
 from agents.drivers import registry
 from agents.errors import AgentError
 from agents.plaintext import one_line
-from benchlab.diagnosis.answers import MAX_SHOWN, Answer
+from benchlab.diagnosis.answers import MAX_SHOWN, Answer, diagnose
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Verdict
 
@@ -22,6 +22,8 @@ from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Verdict
 MAX_QUOTE = 200
 # lines that one proof quotes
 MAX_QUOTED_LINES = 5
+# Rules compare results with each other: 60 of them take up to 2 s of CPU time, 150 take 30 s.
+MAX_RESULTS = 60
 # runs of a campaign that one diagnosis names
 MAX_RUNS = 1000
 
@@ -82,6 +84,15 @@ class AnswerJson(TypedDict):
     note: str
 
 
+def diagnose_text_evidence(evidence: Evidence) -> AnswerJson:
+    """The answer for a text. Of very many results only the first MAX_RESULTS are diagnosed, and the note says so."""
+    results = evidence.results[:MAX_RESULTS]
+    limited = dataclasses.replace(evidence, results=results)
+    count = len(evidence.results)
+    note = f"Only the first {MAX_RESULTS} of {count} results were diagnosed."
+    return answer_to_json(diagnose(limited), limited, note if count > MAX_RESULTS else "")
+
+
 def answer_to_json(answer: Answer, evidence: Evidence, note: str = "") -> AnswerJson:
     """The answer with the lines that it quotes from the evidence."""
     return _with_headline(
@@ -115,7 +126,8 @@ def merge_answers(answers: Sequence[AnswerJson], note: str = "") -> AnswerJson:
     Doubts and limits come first, and those of more files before those of fewer.
     """
     if len(answers) == 1:
-        return {**answers[0], "note": note}
+        notes = filter(None, [answers[0]["note"], note])
+        return {**answers[0], "note": " ".join(notes)}
     merged: dict[tuple[str, str], DiagnosisJson] = {}
     for answer in answers:
         rows = {(row["rule"], row["verdict"]): row for row in reversed(_all_rows(answer))}

@@ -312,7 +312,7 @@ class Result:
         metric = self.metric(name, device)
         return 0 if metric is None else metric.line
 
-    @property
+    @cached_property
     def devices(self) -> Sequence[str]:
         """Devices that a watcher saw, or that fio's Disk stats name, in the text's order."""
         labels = (m.labels.get("device", "") for m in (*self.metrics, *self.details))
@@ -377,6 +377,18 @@ class Evidence:
     def quote(self, line: int) -> str:
         """That line of the paste; "" for line 0."""
         return self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
+
+    @cached_property
+    def _matching_lines(self) -> dict[re.Pattern[str], Sequence[int]]:
+        return {}
+
+    def matching_lines(self, pattern: re.Pattern[str]) -> Sequence[int]:
+        """Numbers of the lines in which the pattern is found, ascending. The text is searched once for each pattern."""
+        if pattern not in self._matching_lines:
+            self._matching_lines[pattern] = [
+                number for number, line in enumerate(self.lines, 1) if pattern.search(line.strip())
+            ]
+        return self._matching_lines[pattern]
 
     def index(self, result: Result) -> int:
         """Place of the result in `results`."""

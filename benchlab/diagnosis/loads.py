@@ -8,6 +8,7 @@ tools' own names. None means unknown, never 0.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -260,8 +261,8 @@ def lines_between(
     evidence: Evidence, before: Result, after: Result, changes: re.Pattern[str]
 ) -> tuple[int, ...]:
     """Numbers of the lines between two tests that show such a change: a command that was typed, as a rule."""
-    first, last = before.last + 1, after.first
-    return tuple(line for line in range(first, last + 1) if changes.search(evidence.quote(line)))
+    lines = evidence.matching_lines(changes)
+    return tuple(lines[bisect_right(lines, before.last) : bisect_right(lines, after.first)])
 
 
 def changed(

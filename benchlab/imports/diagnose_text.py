@@ -27,9 +27,8 @@ from benchlab.diagnosis.answer_json import (
     AnswerJson,
     DiagnosisJson,
     NextStepJson,
-    answer_to_json,
+    diagnose_text_evidence,
 )
-from benchlab.diagnosis.answers import diagnose
 from benchlab.diagnosis.pasted import read_evidence
 from benchlab.imports.texts import NotText, decode_upload
 from benchlab.installation import ROOT, command
@@ -75,7 +74,7 @@ def diagnose_bytes(name: str, raw: bytes) -> AnswerJson:
     """The answer for a file or a pasted text. Raises NotText."""
     decoded = decode_upload(name, raw)
     evidence, _ = read_evidence(decoded.text, name)
-    return answer_to_json(diagnose(evidence), evidence)
+    return diagnose_text_evidence(evidence)
 
 
 def diagnose_confined(name: str, raw: bytes) -> AnswerJson:
@@ -197,6 +196,8 @@ def answer_text(answer: AnswerJson) -> str:
                 ]
             )
         )
+    if answer["note"]:
+        parts.append(answer["note"])
     if answer["readable"]:
         parts.append(f"Checked: {len(answer['checked'])} known causes; --json lists them.")
     return visible("\n\n".join(parts), 10**6)

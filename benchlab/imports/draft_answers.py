@@ -15,11 +15,10 @@ from itertools import accumulate
 from agents.texts.parsed_result import Reading
 from benchlab.diagnosis.answer_json import (
     AnswerJson,
-    answer_to_json,
     assign_lines,
+    diagnose_text_evidence,
     merge_answers,
 )
-from benchlab.diagnosis.answers import diagnose
 from benchlab.diagnosis.evidence import Evidence
 from benchlab.diagnosis.pasted import build_evidence, join_evidence, read_evidence
 from benchlab.imports import readings
@@ -97,7 +96,7 @@ def _answer(evidence: Evidence, rows: Sequence[DraftFile], lengths: Sequence[int
     """The answer, with each quoted line under its file; `lengths`: lines of each file."""
     starts = [0, *accumulate(lengths)]
     places = list(zip(starts, (row.pk for row in rows), strict=False))
-    return assign_lines(answer_to_json(diagnose(evidence), evidence), places)
+    return assign_lines(diagnose_text_evidence(evidence), places)
 
 
 def files_together(draft: Draft) -> list[DraftFile]:

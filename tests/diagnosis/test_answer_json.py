@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from benchlab.diagnosis import answer_json
 from benchlab.diagnosis.answer_json import (
     AnswerJson,
     answer_to_json,
     assign_lines,
+    diagnose_text_evidence,
     merge_answers,
 )
 from benchlab.diagnosis.answers import Answer, diagnose
@@ -104,3 +106,11 @@ def test_workloads_of_next_steps(kind, own, wanted, tool, part):
     workload = step["workload"]
     assert (workload["tool"] if workload else "") == tool
     assert workload is None or part.items() <= workload["options"].items()
+
+
+def test_many_results_are_not_all_diagnosed(monkeypatch):
+    monkeypatch.setattr(answer_json, "MAX_RESULTS", 1)
+    evidence, _ = read_evidence(FIO + FIO.replace("deep", "other"))
+    answer = diagnose_text_evidence(evidence)
+    assert answer["readable"] == 1
+    assert answer["note"] == "Only the first 1 of 2 results were diagnosed."

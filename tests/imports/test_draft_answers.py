@@ -50,7 +50,7 @@ def test_it_is_made_once(web, monkeypatch):
     def fail(*given, **more):
         raise AssertionError("diagnosed again")
 
-    monkeypatch.setattr(draft_answers, "diagnose", fail)
+    monkeypatch.setattr(draft_answers, "diagnose_text_evidence", fail)
     assert "The volume is capped." in page(web, draft)
 
 
