@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 from itertools import accumulate
 
+from agents.context.reading import read_facts
 from agents.texts.parsed_result import Reading
 from benchlab.diagnosis.answer_json import (
     AnswerJson,
@@ -22,6 +23,7 @@ from benchlab.diagnosis.answer_json import (
 from benchlab.diagnosis.evidence import Evidence
 from benchlab.diagnosis.pasted import build_evidence, join_evidence, read_evidence
 from benchlab.imports import readings
+from benchlab.imports.machine import MachineRow, describe_machine
 from benchlab.imports.models import Draft, DraftFile
 
 log = logging.getLogger(__name__)
@@ -47,6 +49,11 @@ def diagnose_file(row: DraftFile, reading: Reading, text: str) -> AnswerJson | N
         return None
     stored: AnswerJson = readings.storable_value(answer)
     return stored
+
+
+def machine_rows(row: DraftFile, text: str) -> list[MachineRow]:
+    """The machine as the file shows it; nothing for a file that is too large to diagnose."""
+    return describe_machine(read_facts(text)) if row.size <= MAX_FILE_BYTES else []
 
 
 def diagnose_draft(draft: Draft, texts: Sequence[tuple[DraftFile, str]] = ()) -> AnswerJson:

@@ -317,7 +317,7 @@ def _read_text(row: DraftFile) -> str:
     row.lines = decoded.text.count("\n") + 1
     try:
         reading = text_reading.read_text(decoded.text, row.name)
-        row.reading = readings.to_json(reading)
+        row.reading = readings.to_json(reading, draft_answers.machine_rows(row, decoded.text))
         row.answer = draft_answers.diagnose_file(row, reading, decoded.text)
     except Exception:
         # whatever a reader does, the other files and the page must go on

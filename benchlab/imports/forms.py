@@ -23,6 +23,7 @@ from benchlab.imports.agreements import (
     ResultChoice,
     SourceDisks,
 )
+from benchlab.imports.machine import disk_names
 from benchlab.imports.models import Draft
 from benchlab.imports.readings import LOG_UNITS, Key, OfferedResult
 from benchlab.imports.workloads import MAX_NAME as MAX_WORKLOAD_NAME
@@ -97,6 +98,11 @@ class CommonForm(SetUpForm):
         self.set_choices(rows, "choose", needs_log_unit=needs_log_unit)
 
 
+# files of which the disks are offered, and characters of their names
+MAX_FILES_OF_MACHINE = 20
+MAX_NAMES = 300
+
+
 class DisksForm(forms.Form):
     """Disks of one role, alike; empty where the source tells of none."""
 
@@ -114,6 +120,10 @@ class DisksForm(forms.Form):
         help_text=RATED_IOPS,
     )
     rated_mb = rated_throughput()
+
+    def offer_names(self, names: str) -> None:
+        """Show names that the text has; only what a person types is taken."""
+        self.fields["names"].help_text = f"Their names, in order. The text shows: {names}"
 
     @property
     def filled(self) -> bool:
@@ -242,10 +252,18 @@ class DraftForms:
         self.disks = [
             DisksForm(data, prefix=f"disks{n}") for n in range(MAX_DISK_FORMS * self.runs)
         ]
+        if self.disks and (names := self._disks_in_text(draft)):
+            self.disks[0].offer_names(names)
         self.forms: dict[Key, ResultForm] = {
             result.result_key: ResultForm(result, self.rows, self.measured, data)
             for result in (self.results if self.is_itemized else ())
         }
+
+    def _disks_in_text(self, draft: Draft) -> str:
+        """Names of the disks that the files of the draft show."""
+        files = draft.files.filter(reading__machine__isnull=False)
+        machines = files.values_list("reading__machine", flat=True)[:MAX_FILES_OF_MACHINE]
+        return disk_names(row for rows in machines for row in rows)[:MAX_NAMES]
 
     def is_valid(self) -> bool:
         valid = [form.is_valid() for form in (self.common, *self.disks, *self.forms.values())]

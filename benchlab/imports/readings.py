@@ -20,6 +20,7 @@ from agents.texts.parsed_result import ParsedResult, Reading
 from benchlab.campaigns import matrix
 from benchlab.campaigns.models import Campaign
 from benchlab.imports import workloads
+from benchlab.imports.machine import MachineRow
 from benchlab.imports.models import Draft, DraftFile, Source
 from benchlab.imports.workloads import MAX_NAME as MAX_WORKLOAD_NAME
 from benchlab.imports.workloads import Work, name_workloads
@@ -276,7 +277,8 @@ def campaigns_by_hash(draft: Draft) -> dict[str, Campaign]:
     return {row.sha256: row.campaign for row in rows.select_related("campaign").order_by("pk")}
 
 
-def to_json(reading: Reading) -> dict[str, Any]:
+def to_json(reading: Reading, machine: Sequence[MachineRow] = ()) -> dict[str, Any]:
+    """What is stored of a file that was read: results, lines that nobody knows, and the machine that it shows."""
     return {
         "found": [
             {
@@ -287,6 +289,7 @@ def to_json(reading: Reading) -> dict[str, Any]:
             for result in reading.results
         ],
         "unread": [dataclasses.asdict(row) for row in reading.unread],
+        "machine": storable_value(list(machine)),
     }
 
 

@@ -69,6 +69,7 @@ class FileRow:
     # already imported
     campaign: Campaign | None
     unread: list[dict[str, Any]]
+    machine: list[dict[str, Any]]
     rows: list[ResultRow]
 
 
@@ -184,6 +185,7 @@ def _draft_context(
             file,
             campaigns.get(file.sha256) if not file.trouble else None,
             (file.reading or {}).get("unread", []),
+            (file.reading or {}).get("machine", []),
             by_file.get(file.pk, []),
         )
         for file in draft.files.defer("content")
