@@ -257,7 +257,7 @@ def _errors_at(number: int, line: str) -> Iterator[None]:
         raise ParseError(str(error), number, line) from None
 
 
-def _read_cell(test: str, rate: str, cpu: str, line: int, scale: float, step: float) -> Cell | None:
+def read_cell(test: str, rate: str, cpu: str, line: int, scale: float, step: float) -> Cell | None:
     """Cell of two words; None when the test did not run. Raises ValueError when they do not belong together."""
     if not rate and not cpu:
         return None
@@ -268,7 +268,7 @@ def _read_cell(test: str, rate: str, cpu: str, line: int, scale: float, step: fl
     return Cell(float(rate) * scale, int(cpu) / 100, line, step * scale)
 
 
-def _parse_latency(test: str, word: str) -> float:
+def parse_latency(test: str, word: str) -> float:
     """Seconds. Raises ValueError."""
     match = LATENCY.fullmatch(word)
     if not match:
@@ -326,7 +326,7 @@ def _new_table(fields: list[str], number: int) -> Table:
         if bool(word) != (test in table.cells):
             raise ValueError(f"{test}: a latency without a rate, or a rate without a latency")
         if word:
-            table.latencies[test] = _parse_latency(test, word), number
+            table.latencies[test] = parse_latency(test, word), number
     return table
 
 
@@ -335,7 +335,7 @@ def _add_cells(table: Table, words: list[str], number: int) -> None:
         if test != "seeks" and "." in rate:
             raise ValueError(f"{test}: {rate!r} is not a whole number")
         scale = KIB if test in STREAMS else 1.0
-        if cell := _read_cell(test, rate, cpu, number, scale, 0.0):
+        if cell := read_cell(test, rate, cpu, number, scale, 0.0):
             table.cells[test] = cell
 
 
@@ -435,7 +435,7 @@ def _text_cell(test: str, rate: str, cpu: str, number: int, kib: bool) -> Cell:
     # 1.x prints whole K/sec in both; a seek rate is rounded, and 2.00 rounds to three digits
     exact = (is_bytes and kib) or test in FILES
     step = 0.0 if exact else 10.0 ** -len(digits.partition(".")[2])
-    cell = _read_cell(test, digits, cpu, number, STEPS[unit] if is_bytes else 1.0, step)
+    cell = read_cell(test, digits, cpu, number, STEPS[unit] if is_bytes else 1.0, step)
     assert cell is not None, "the pattern has no empty words"
     return cell
 
@@ -447,4 +447,4 @@ def _add_latencies(table: Table, line: str, number: int, ran: list[str]) -> None
         if not match or (ran and len(words) != len(ran)):
             raise ValueError("not one latency for each test")
         for test, word in zip(ran, words, strict=False):
-            table.latencies[test] = _parse_latency(test, word), number
+            table.latencies[test] = parse_latency(test, word), number

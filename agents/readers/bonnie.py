@@ -5,17 +5,20 @@ from __future__ import annotations
 
 import getopt
 import re
+from dataclasses import replace
 
-from agents.outputs import bonnie_output
+from agents.outputs import bonnie_output, bonnie_page
 from agents.readers import _command
 from agents.texts.parsed_result import ParsedResult
 
 LABEL = "bonnie++"
 # a line of CSV has more
-KEYWORDS = ("-Sequential", re.compile(r",[^,\n]*+,(?:[^,\n]*+,){4}"))
+KEYWORDS = ("-Sequential", re.compile(r",[^,\n]*+,(?:[^,\n]*+,){4}"), re.compile(r"/sec\s+% CPU"))
 KIND = "bonnie"
 # lines in which its progress and its command are looked for
 ABOVE = 40
+PAGE_NOTE = "of a page of bon_csv2html: figures are rounded"
+MEGA_NOTE = "M/sec are whole MiB; below Per Char, bon_csv2html prints K/sec under that heading"
 # of bonnie++(8); -f takes its size without a space only
 LETTERS = "d:s:n:r:x:m:u:g:p:z:Z:c:qfbyD"
 FLAGS = {"b": "sync", "D": "direct"}
@@ -27,7 +30,11 @@ OUTPUT = ("m", "q", "f")
 
 def find_results(text: str, name: str) -> list[ParsedResult]:
     lines = text.split("\n")
-    return [_run_block(lines, run) for run in bonnie_output.find_runs(lines)]
+    pages = [
+        replace(_run_block(lines, run), head=units_at + 1, notes=_page_notes(lines, run, units_at))
+        for run, units_at in bonnie_page.find_runs(lines)
+    ]
+    return [*(_run_block(lines, run) for run in bonnie_output.find_runs(lines)), *pages]
 
 
 def _run_block(lines: list[str], run: bonnie_output.Run) -> ParsedResult:
@@ -104,6 +111,11 @@ def _small_files(value: str) -> dict[str, int]:
     return {
         name: int(part[:15]) for name, part in zip(names, parts, strict=False) if part.isdecimal()
     }
+
+
+def _page_notes(lines: list[str], run: bonnie_output.Run, units_at: int) -> tuple[str, ...]:
+    units = lines[run.first if units_at < 0 else units_at]
+    return (PAGE_NOTE, MEGA_NOTE) if "M/sec" in units else (PAGE_NOTE,)
 
 
 def _run_notes(run: bonnie_output.Run) -> list[str]:

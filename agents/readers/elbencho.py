@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -31,8 +31,14 @@ ELB_NOTE = (
     "elbencho: figures are those of the last thread to end (LAST DONE), MiB/s without decimals; percentiles are upper"
     " bounds"
 )
-ELB_SIZES = {"block_size": ("-b", "--block"), "size": ("-s", "--size")}
-ELB_COUNTS = {"numjobs": ("-t", "--threads"), "iodepth": ("--iodepth",)}
+ELB_SIZES: Mapping[str, tuple[str, ...]] = {
+    "block_size": ("-b", "--block"),
+    "size": ("-s", "--size"),
+}
+ELB_COUNTS: Mapping[str, tuple[str, ...]] = {
+    "numjobs": ("-t", "--threads"),
+    "iodepth": ("--iodepth",),
+}
 
 
 def read_elbencho(lines: Lines) -> Iterator[ParsedResult]:

@@ -20,6 +20,7 @@ from agents.readers import bonnie as bonnie_reader
 from agents.readers import pg_test_fsync as pg_reader
 from agents.tools import bonnie, pg_test_fsync
 from benchlab.testing.profiles import FULL, examples, profile
+from tests.agents.test_readers import CASES as READERS
 from tests.agents.test_tools import CASES
 
 # By night 10,000 of each; by day a tenth of the mutants of fewer outputs.
@@ -195,6 +196,21 @@ def test_bonnie(seed: int) -> None:
                 assert all(close(m, same[m.name]) for m in found), text
         for one in bonnie_reader.find_results(text, ""):
             check_bonnie(one.metrics, text)
+
+
+@FUZZ
+@given(seed=SEEDS)
+def test_a_page_of_bon_csv2html(seed: int) -> None:
+    """Its figures are scaled by their columns: here only that each stands in its line."""
+    dice = random.Random(seed)
+    for _ in range(MUTANTS):
+        text = mutant((READERS / "bonnie" / "page-2.00.txt").read_text(), dice)
+        lines = text.split("\n")
+        for one in bonnie_reader.find_results(text, ""):
+            assert bool(one.trouble) != bool(one.metrics)
+            for metric in one.metrics:
+                assert one.first <= metric.line <= one.last
+                assert re.search(r"\d|\+\+\+", lines[metric.line - 1])
 
 
 @pytest.mark.parametrize("reader", [pg_reader, bonnie_reader])

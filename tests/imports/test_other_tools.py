@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agents.drivers import text_reading
+from benchlab.imports import texts
 from benchlab.runs import conclusion
 from benchlab.runs.models import Attempt
 from tests.imports.test_articles_pasted import pasted
@@ -33,3 +35,15 @@ def test_one_paste_of_several_tools(web) -> None:
     longhorn = attempts.get(run__point={"test": "randwrite, Longhorn"}, run__options__iodepth=1)
     (latency,) = longhorn.measurements.all()
     assert (latency.name, latency.value) == ("write.lat.mean", 412877e-9)
+
+
+def test_a_page_of_bon_csv2html() -> None:
+    """As bon_csv2html 2.00a wrote it: 412,004 K/sec are 402 M/sec there, and 812 K/sec remain 812."""
+    page = Path(__file__).with_name("bon_csv2html.html").read_bytes()
+    text = texts.decode_upload("results.html", page).text
+    assert text == (CASES / "bonnie" / "page-2.00.txt").read_text()
+    first, second = text_reading.read_text(text).results
+    figures = {metric.name: metric.value for metric in first.metrics}
+    assert figures["write.block.bandwidth"] == 402 * 2**20
+    assert figures["write.char.bandwidth"] == 812 * 2**10
+    assert not second.trouble
