@@ -156,7 +156,7 @@ def read_mdadm(passage: Passage) -> Iterator[Fact]:
 
 
 def read_mdadm_command(passage: Passage) -> Iterator[Fact]:
-    """What `mdadm --create` and `--grow` set, from that line on."""
+    """Facts that `mdadm --create` and `--grow` set, from that line on."""
     command, number = passage.command, passage.command.line
     passage.at += 1
     arrays = [word for word in command.words if re.fullmatch(r"/dev/md\S+", word)]

@@ -322,7 +322,7 @@ def read_written_file(passage: Passage) -> Iterator[Fact]:
 
 
 def read_disk_command(passage: Passage) -> Iterator[Fact]:
-    """What `blockdev --setra` and `hdparm -W` set from that line on, and the number that `blockdev --getra` prints."""
+    """Facts that `blockdev --setra` and `hdparm -W` set from that line on, and what `blockdev --getra` prints."""
     command = passage.command
     passage.at += 1
     ahead, cache = command.option("--setra"), re.search(r"\s-W ?([01])\b", command.text)
@@ -366,7 +366,7 @@ def read_fdisk_row(passage: Passage) -> Iterator[Fact]:
 
 
 def read_partitions(passage: Passage) -> Iterator[Fact]:
-    """What fdisk, parted, gdisk and sgdisk print below "Disk /dev/sda"."""
+    """Partitions that fdisk, parted, gdisk and sgdisk print below "Disk /dev/sda"."""
     disk = ""
     for number, line in passage.rows(blank_ends=False):
         line = line.strip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a disk says of itself: smartctl, nvme, hdparm, and the kernel's log when it finds a disk or resets one.
+"""Facts that a disk reports itself: smartctl, nvme, hdparm, and the kernel's log when it finds a disk or resets one.
 
 Most of these outputs name no device: the command above does.
 """

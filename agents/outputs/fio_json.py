@@ -106,7 +106,7 @@ class Heads:
             self.places.append((place, line))
 
     def details(self) -> list[Metric]:
-        """What the document shows beside the stored figures; the sum of all clients is left out."""
+        """Figures of the document beside those that are stored; the sum of all clients is left out."""
         jobs = [
             (job, place, line or self.lines.get(place, 0))
             for job, (place, line) in zip(self.jobs, self.places, strict=True)

@@ -200,7 +200,7 @@ def report_end(lines: Sequence[str], start: int) -> int:
 
 
 def requested_run(report: Report) -> RequestedRun:
-    """What was asked for, as far as the figures of a report without its head show it."""
+    """Options as far as the figures of a report without its head show them."""
     figures = report.figures
     moved = {name: rate for rate, name in RATES.items() if figures[rate]}
     if not moved:

@@ -246,7 +246,7 @@ def _of_jobs(
 
 
 def of_name(name: str, arguments: Sequence[str], job_files: Sequence[JobFile]) -> ReportedOptions:
-    """What the command and job files above say of a job of which only the name is printed."""
+    """Options that the command and job files above give a job of which only the name is printed."""
     sections = asked_sections(arguments, job_files, [name])
     if len(sections) != 1 or not _agrees({}, sections[0]):
         return ReportedOptions(name)

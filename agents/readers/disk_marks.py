@@ -92,7 +92,7 @@ def _with_report(
 
 
 def _report_at(report: Report, at: int, words: str) -> Report | None:
-    """What applies below a line that is no test; None if the line belongs to no report."""
+    """The settings that apply below a line that is no test; None if the line belongs to no report."""
     if product := PRODUCT.fullmatch(words):
         return Report(at, product[1].lower(), product[2] or "")
     if section := SECTION.fullmatch(words):

@@ -363,7 +363,7 @@ def _named_options(reported: _fio_options.ReportedOptions) -> dict[str, object]:
 def _group_parts(
     reported: _fio_options.ReportedOptions, metrics: Sequence[Metric]
 ) -> dict[str, dict[str, object]]:
-    """What is known of each group, by its number; {} where there is but one, or one of which nothing is known."""
+    """Known parts of each group, by its number; {} where there is but one, or one of which nothing is known."""
     numbers = {metric.labels.get("group") for metric in metrics}
     if not numbers <= reported.groups.keys():
         return {}

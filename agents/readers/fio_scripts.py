@@ -121,7 +121,7 @@ def _yabs_cell(match: re.Match[str], at: int, way: str, block: int) -> Cell:
 
 
 def _last_digit(printed: str) -> float:
-    """What one more in the last digit is worth."""
+    """Value of one more in the last digit."""
     return float(10.0 ** -len(printed.partition(".")[2]))
 
 

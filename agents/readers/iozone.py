@@ -112,7 +112,7 @@ def _preamble(lines: Lines, heading: int) -> tuple[int, list[str]]:
 
 
 def _other_unit(lines: Lines, heading: int) -> str:
-    """What the output is in, if that is not kBytes/sec."""
+    """Unit of the output, if that is not kBytes/sec."""
     _, settings = _preamble(lines, heading)
     return next((match[1] for words in settings if (match := OTHER_UNIT.fullmatch(words))), "")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the disks below a result can do at most, and the figures to hold against it. Shared by the rules."""
+"""Limits of the disks below a result, and the figures to hold against them. Shared by the rules."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What devices and tests did, whichever tool printed it, and which devices stand on which. Pure.
+"""Loads of devices and tests, whichever tool printed them, and the stack of the devices. Pure.
 
 A `Load` is a device's mean over a watcher's reports, or over fio's Disk stats. Accessors of a test take options in the
 tools' own names. None means unknown, never 0.

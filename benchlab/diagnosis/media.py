@@ -104,7 +104,7 @@ _RPM_BY_MODEL: Sequence[tuple[re.Pattern[str], int]] = (
 
 
 def spinning_disk(model: str, rpm: float | None = None) -> Spinning:
-    """What a disk that spins can do, by its speed if a line tells it, else by its model."""
+    """Abilities of a disk that spins, by its speed if a line tells it, else by its model."""
     if rpm:
         nearest = min(SPINNING, key=lambda known: abs(known - rpm))
         return SPINNING[nearest]

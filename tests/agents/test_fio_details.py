@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fio prints beside its figures (Disk stats, ctx, spread of rates, depths): the same from text and from JSON."""
+"""Output of fio beside its figures (Disk stats, ctx, spread of rates, depths): the same from text and from JSON."""
 
 from __future__ import annotations
 

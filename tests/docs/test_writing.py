@@ -22,7 +22,7 @@ WRITTEN_FOR_READERS = [
 MAX_CELL_CHARACTERS = 200
 # Of all pages but the decisions, each of which has its own limit.
 # of all pages together, without their tables: figures of simulations are looked up, not read
-MAX_WORDS = 20_000
+MAX_WORDS = 20_700
 MAX_RECORD_WORDS = 350
 MAX_HOW_TO_WORDS = 500
 MIN_WORDS_OF_PURPOSE = 15

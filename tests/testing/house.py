@@ -22,7 +22,7 @@ DRIVERS = ("layers", "tools", "samplers", "readers", "outputs", "steps", "facts"
 # Rooms that may name a tool: those of drivers, of dynamo, and of the presets and hosts that are made for trying.
 NAMING = (
     "agents.layers", "agents.tools", "agents.samplers", "agents.readers", "agents.outputs", "agents.dynamo",
-    "benchlab.dynamo", "benchlab.rest.dynamo", "benchlab.practice", "benchlab.testing",
+    "benchlab.diagnosis", "benchlab.dynamo", "benchlab.rest.dynamo", "benchlab.practice", "benchlab.testing",
     "benchlab.up",
 )  # fmt: skip
 TAG = re.compile(r"{[{%].*?[%}]}")

@@ -31,7 +31,7 @@ from benchlab.diagnosis.wording import size as size_text
 PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
 # md levels that spread requests over members
 STRIPED = ("raid0", "raid10")
-# Reads of the members for each write of the array: parity of small writes needs 1 to 3, DIAGNOSIS.md R33.
+# Reads of the members for each write of the array: parity of small writes needs 1 to 3, docs/diagnosis.md R33.
 LEAST_READS = 0.5
 # Share of the members' writes that are read in a stream: below it a stripe is seldom incomplete, R35.
 LEAST_STREAM_READS = 0.05

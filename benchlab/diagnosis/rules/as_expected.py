@@ -338,7 +338,7 @@ def _comparable(evidence: Evidence, one: Result, other: Result) -> bool:
 
 
 def _differences(one: Result, other: Result) -> list[tuple[str, str, str]]:
-    """What differs between the two: name and both values, where both are known."""
+    """Differences between the two: name and both values, where both are known."""
     pairs: list[tuple[str, object, object]] = [
         ("tool", one.kind, other.kind),
         ("block size", one.block and size(one.block), other.block and size(other.block)),

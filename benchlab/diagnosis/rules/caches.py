@@ -25,7 +25,7 @@ from benchlab.diagnosis.loads import (
 )
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
 
-# DIAGNOSIS.md R42: a cache that serves fewer is of no use; a set that is this many times the cache cannot be served
+# docs/diagnosis.md R42: a cache that serves fewer is of no use, nor one below this share of the set
 FEW_HITS = 0.20
 SMALL_CACHE = 0.3
 # Reads of a cache device for each of its writes while the tool only writes: R43.

@@ -29,7 +29,7 @@ from benchlab.diagnosis.loads import (
 )
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
 
-# DIAGNOSIS.md R20: busy all the time with few requests at once
+# docs/diagnosis.md R20: busy all the time with few requests at once
 BUSY, FEW_REQUESTS = 0.95, 16.0
 # op/s and s of a request that no disk that spins reaches at random
 FLASH_RATE, FLASH_TIME = 2000.0, 0.002

@@ -23,7 +23,7 @@ from benchlab.diagnosis.loads import (
 )
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
 
-# DIAGNOSIS.md R56, R60 and R59: the two runs are at least that many times apart
+# docs/diagnosis.md R56, R60 and R59: the two runs are at least that many times apart
 CRYPT_COST, GUEST_COST, FIRST_PASS = 1.6, 2.0, 3.0
 # share of what one core encrypts, below which the cipher is not the limit
 CIPHER_SHARE = 0.5
@@ -308,7 +308,7 @@ def encryption(evidence: Evidence) -> Iterator[Diagnosis]:
 
 
 def _name(result: Result) -> str:
-    """What tells where a test ran: its title, target and command."""
+    """Words that tell where a test ran: its title, target and command."""
     return f"{result.title} {result.target} {result.command}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was really asked and really in flight: clocks, rates, stalls, engines that block, submission that waits."""
+"""I/Os that were really in flight: clocks, rates, stalls, engines that block, submission that waits."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from benchlab.diagnosis.loads import (
 )
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
 
-# DIAGNOSIS.md R40: members whose rates differ by less than this do the same work
+# docs/diagnosis.md R40: members whose rates differ by less than this do the same work
 ALIKE = 1.25
 # An await that is this many times the others' is not chance.
 SLOWER = 5.0

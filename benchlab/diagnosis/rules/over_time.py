@@ -40,7 +40,7 @@ class Fall:
 
     @property
     def ratio(self) -> float:
-        """How many times lower the second level is."""
+        """Ratio of the first level to the second."""
         return self.before / self.after
 
 

@@ -31,7 +31,7 @@ from benchlab.diagnosis.loads import (
 )
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
 
-# DIAGNOSIS.md R36: metadata and parity stay below this
+# docs/diagnosis.md R36: metadata and parity stay below this
 LEAST_AMPLIFICATION = 4.0
 # requests of the disks against the tool's, and blocks of ZFS against the tool's
 LEAST_LARGER = 2.0
@@ -405,7 +405,7 @@ def full_pool(evidence: Evidence) -> Iterator[Diagnosis]:
 
 @rule("R26", "Durable writes and the log device of ZFS", Stage.LAYOUT)
 def log_device(evidence: Evidence) -> Iterator[Diagnosis]:
-    """What a log device (SLOG) does for the load, or would do."""
+    """The gain by a log device (SLOG) for the load, had or missed."""
     pairs = list(_log_pairs(evidence))
     if pairs:
         yield _log_pair(evidence, *pairs[0])
