@@ -8,8 +8,10 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from agents.contracts import Unit
 from benchlab.analysis.formats import join_names, times_text
 from benchlab.diagnosis.evidence import Evidence, Result
+from benchlab.diagnosis.limits import durable_write
 from benchlab.diagnosis.model import (
     Diagnosis,
     NextStep,
@@ -151,7 +153,16 @@ def _figures(result: Result) -> Proof | None:
     if result.watches:
         return _watched_figures(result)
     operations, transfer, line = result.operations, result.rate, result.headline()
-    if not line or not (operations or transfer):
+    durable = durable_write(result)
+    if durable is not None and not transfer:
+        return Proof(f"{durable.call}: {seconds(durable.took)} each.", (durable.line,))
+    if not operations and not transfer:
+        first = next(
+            (m for m in result.metrics if m.value and m.line and m.unit == Unit.BYTES_PER_SECOND),
+            None,
+        )
+        return Proof(f"{first.name}: {rate(first.value or 0)}.", (first.line,)) if first else None
+    if not line:
         return None
     figures = " and ".join(
         [*([ops(operations)] if operations else []), *([rate(transfer)] if transfer else [])]

@@ -361,7 +361,7 @@ class Evidence:
         """Results of tools that made load."""
         return [result for result in self.results if not result.watches and result.metrics]
 
-    @property
+    @cached_property
     def numbered_tests(self) -> Sequence[tuple[int, Result]]:
         """Results of tools that made load, each with its place in `results`."""
         return [

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from statistics import fmean, pstdev
 
 from benchlab.analysis.formats import join_names
 from benchlab.diagnosis import media
@@ -113,6 +114,7 @@ def capped(evidence: Evidence) -> Iterator[Diagnosis]:
         if (cap := _cap(evidence, result))
     ]
     if not found:
+        yield from _watched_caps(evidence)
         return
     results = evidence.results
     caps = list(dict.fromkeys(text for _, text, _ in found))
@@ -145,6 +147,61 @@ def capped(evidence: Evidence) -> Iterator[Diagnosis]:
         results=tuple(place for place, _, _ in found),
         silences=("R52", "R18", "R06", "R20"),
     )
+
+
+def _watched_caps(evidence: Evidence) -> Iterator[Diagnosis]:
+    """The cap of a cloud's volume that a watcher saw, whatever made the load."""
+    cloud = _cloud_fact(evidence)
+    for place, watcher in enumerate(evidence.results):
+        for device in watcher.devices if watcher.kind == "iostat" and cloud else ():
+            operations = _flat_level(watcher, device, "iops")
+            transfer = _flat_level(watcher, device, "bandwidth")
+            waits = (watcher.number("queue", device) or 0) >= 2
+            if operations is None or transfer is None or not waits or cloud is None:
+                continue
+            at_iops, at_rate = media.caps_at_iops(operations), media.caps_at_bandwidth(transfer)
+            volumes = [v for v in (*at_iops, *at_rate) if _holds(v, operations, transfer)]
+            if not volumes:
+                continue
+            figure = ops(operations) if at_iops else rate_words(transfer)
+            names = join_names(tuple(dict.fromkeys(volume.kind for volume in volumes)))
+            line = watcher.line("read.iops", device) or watcher.first
+            yield Diagnosis(
+                Verdict.LIMIT,
+                f"{figure} at {device}: a cap of the volume as it is provisioned, not a limit of a device. A limiter "
+                f"holds the rate, and more depth only waits.",
+                "The same volume with another block size meets its other cap.",
+                (
+                    Proof(
+                        f"{figure} in each sample, within {percent(FLAT)}. Known for it: {names}.",
+                        (line,),
+                    ),
+                    Proof(f"The volume is {cloud[0]}.", (cloud[1],)),
+                ),
+                ("The instance or virtual machine has caps of its own.",),
+                (
+                    NextStep(
+                        "Measure with large blocks, then with small ones: the cap of the bandwidth and of the IOPS.",
+                        f"fio --name=cap --filename=/dev/{device} --rw=randread --bs=256k --direct=1 --ioengine=libaio "
+                        f"--iodepth=32 --runtime=60 --time_based",
+                        "At its other cap the volume is as flat.",
+                    ),
+                ),
+                confidence=0.85,
+                results=(place,),
+                silences=("R20",),
+            )
+
+
+def _flat_level(watcher: Result, device: str, name: str) -> float | None:
+    """Mean of reads and writes together, over samples that hardly vary; None where they do."""
+    tracks = [
+        s.values for way in ("read", "write") if (s := watcher.track(f"{way}.{name}", device))
+    ]
+    totals: Sequence[float] = [sum(values) for values in zip(*tracks, strict=False)]
+    if len(totals) < 5 or not fmean(totals) > 0:
+        return None
+    return fmean(totals) if pstdev(totals) < FLAT * fmean(totals) else None
 
 
 def _cap(evidence: Evidence, result: Result) -> tuple[str, list[str]] | None:
@@ -404,7 +461,8 @@ def _sweep_proofs(evidence: Evidence, places: list[int]) -> Iterator[Proof]:
 def idle_states(evidence: Evidence) -> Iterator[Diagnosis]:
     tests = [pair for pair in evidence.numbered_tests if pair[1].latency and pair[1].operations]
     for place, slow in tests:
-        paced = any(slow.options.get(name) for name in ("rate_iops", "rate", "thinktime"))
+        if not any(slow.options.get(name) for name in ("rate_iops", "rate", "thinktime")):
+            continue
         for other, fast in tests:
             alike = (
                 slow.pattern == fast.pattern and slow.block == fast.block and slow.kind == fast.kind
@@ -413,7 +471,7 @@ def idle_states(evidence: Evidence) -> Iterator[Diagnosis]:
             depth = (slow.asked_in_flight or 1) <= (fast.asked_in_flight or 1)
             worse = (slow.latency or 0) > 1.5 * (fast.latency or 1)
             near = (fast.latency or 1) > (slow.latency or 0) / 10
-            if not (paced and alike and fewer and depth and worse and near):
+            if not (alike and fewer and depth and worse and near):
                 continue
             if (
                 slow.target != fast.target

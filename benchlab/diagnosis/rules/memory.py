@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchlab.diagnosis import media
@@ -21,6 +21,8 @@ BUFFERED_AT_MOST = 8e9
 SHORT_S = 5.0
 # share of the tool's I/Os that must have reached the disk
 REACHED = 0.5
+# more tests than that are a series, whose members nobody compares one by one
+A_SERIES = 60
 # two rates farther apart than that are two measurements
 APART = 2.0
 
@@ -103,8 +105,14 @@ def _disk_signs(result: Result) -> Iterator[Sign]:
         yield text, (result.headline(), result.disk_line())
 
 
+def _few_tests(evidence: Evidence) -> Sequence[tuple[int, Result]]:
+    """The tests with their places, to be held against each other; none of a series of many measurements."""
+    tests = evidence.numbered_tests
+    return tests if len(tests) <= A_SERIES else ()
+
+
 def _beside_signs(evidence: Evidence, result: Result) -> Iterator[Sign]:
-    for _, other in evidence.numbered_tests:
+    for _, other in _few_tests(evidence):
         alike = other.pattern == result.pattern and other.kind == result.kind
         if not alike or not other.direct or other.block != result.block:
             continue
@@ -194,7 +202,7 @@ def _durable_beside(evidence: Evidence, result: Result) -> list[tuple[int, Resul
     """Runs of the same tool and block whose time holds the disk's work, at most half as fast."""
     return [
         (place, other)
-        for place, other in evidence.numbered_tests
+        for place, other in _few_tests(evidence)
         if other.kind == result.kind
         and other.block == result.block
         and other.pattern == result.pattern
@@ -259,6 +267,8 @@ def _flushed(result: Result) -> str:
 def small_working_set(evidence: Evidence) -> Iterator[Diagnosis]:
     memory = evidence.facts.find("", "host.memory")
     for place, result in evidence.numbered_tests:
+        if result.kind == "bonnie":
+            yield from _small_bonnie(evidence, place, result)
         covered, moved = _bytes_option(result), result.bytes_moved
         on_zfs = any(f.name.startswith("zfs.") for f in evidence.facts)
         cached = result.direct is False or on_zfs
@@ -287,6 +297,41 @@ def small_working_set(evidence: Evidence) -> Iterator[Diagnosis]:
             results=(place,),
             silences=("R06", "R18"),
         )
+
+
+def _small_bonnie(evidence: Evidence, place: int, result: Result) -> Iterator[Diagnosis]:
+    """bonnie++ with a file that memory holds, where it says that its reads never reached the disk."""
+    memory, covered = evidence.facts.find("", "host.memory"), _bytes_option(result)
+    read, limit = result.number("read.block.bandwidth"), medium_limit(evidence, result)
+    above = limit is not None and read is not None and read > 1.05 * limit[0]
+    if (
+        not covered
+        or not read
+        or not memory
+        or covered > float(memory.value)
+        or (limit and not above)
+    ):
+        return
+    yield Diagnosis(
+        Verdict.DOUBT,
+        f"bonnie++ read {rate(read)} from memory: its files have {size(covered)}, and the host has "
+        f"{size(float(memory.value))} of memory.",
+        "Only files of twice the memory make it read the disk.",
+        (
+            Proof(f"Reads by block: {rate(read)}.", (result.line("read.block.bandwidth"),)),
+            Proof(f"Memory: {size(float(memory.value))}.", (memory.line,)),
+        ),
+        ("A controller's cache, if it is larger than the files.",),
+        (
+            NextStep(
+                "Measure with twice the memory.",
+                f"bonnie++ -d DIRECTORY -s {round(2 * float(memory.value) / media.GIB)}g -n 0",
+                "The lower figure is the disk's.",
+            ),
+        ),
+        confidence=0.9,
+        results=(place,),
+    )
 
 
 def _bytes_option(result: Result) -> float | None:
