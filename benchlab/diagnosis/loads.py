@@ -232,7 +232,20 @@ def is_network_target(evidence: Evidence, result: Result) -> bool:
     disks = evidence.runs_on(result)
     iscsi = any(evidence.facts.text(disk, "disk.transport") == "iscsi" for disk in disks)
     named = re.search(r"(^|[/_-])(nfs|cifs|smb)\d*([/_-]|$)", result.target, re.IGNORECASE)
-    return bool(iscsi or named or network_mount(evidence, result))
+    remark = network_protocol(evidence, result)
+    return bool(iscsi or named or remark or network_mount(evidence, result))
+
+
+def network_protocol(evidence: Evidence, result: Result) -> str:
+    """ "nfs", "iscsi" or "smb" where a remark above the test says so; "" without one."""
+    remarks = [
+        fact
+        for fact in evidence.facts
+        if fact.name in ("network.protocol", "host.role") and 0 < fact.line <= result.first
+    ]
+    # a remark such as "(server)" ends what an earlier one said, except on its own line
+    last = [fact for fact in remarks if fact.line == remarks[-1].line]
+    return next((str(fact.value) for fact in last if fact.name == "network.protocol"), "")
 
 
 def same_work(one: Result, other: Result) -> bool:

@@ -59,14 +59,13 @@ SMALL_READAHEAD = 32 * 1024
 # R06: over less of a disk than this, seeks are short
 SHORT_STROKE = 0.05
 
-TRIMMED = re.compile(r"\((\d{1,18}) bytes\) trimmed")
 TRIM_CHANGE = re.compile(r"\b(fstrim|blkdiscard|zpool trim|hdparm --trim)\b")
 ALIGN_CHANGE = re.compile(r"\b(fdisk|parted|sgdisk|gdisk|sfdisk|mkpart|align|ashift)\b")
 SCHEDULER_CHANGE = re.compile(r"queue/scheduler")
 READAHEAD_CHANGE = re.compile(r"blockdev --setra|read_ahead_kb")
 
 
-@rule("R20", "%util of a device that serves many requests at once", Stage.NOTE)
+@rule("R20", "%util of a device that serves many requests at once", Stage.BELIEVABLE)
 def util_is_no_limit(evidence: Evidence) -> Iterator[Diagnosis]:
     """A disk without moving parts that is always busy, with few requests at once."""
     for loads in all_loads(evidence):
@@ -107,7 +106,7 @@ def util_is_no_limit(evidence: Evidence) -> Iterator[Diagnosis]:
                         {"iodepth": [1, 4, 16, 32]},
                     ),
                 ),
-                confidence=0.8,
+                confidence=0.85,
                 results=(load.result,),
             )
             return
@@ -223,6 +222,35 @@ def _small_ashift(evidence: Evidence, writing: Sequence[tuple[int, Result]]) -> 
         f for f in evidence.facts.with_name("disk.physical_block") if not isinstance(f.value, str)
     ]
     largest = max(sectors, key=lambda f: float(f.value), default=None)
+    for fact in evidence.facts.with_name("vdev.block_configured"):
+        native = evidence.facts.find(fact.subject, "vdev.block_native")
+        if native is None or float(str(native.value)) <= float(str(fact.value)):
+            continue
+        configured, own = float(str(fact.value)), float(str(native.value))
+        yield Diagnosis(
+            Verdict.LIMIT,
+            f"The pool's ashift does not fit {fact.subject}: it takes sectors of {configured:.0f} B, and the "
+            "disk has "
+            f"{own:.0f} B (512e): the disk reads, changes and writes each.",
+            "ashift cannot be changed after the vdev was made.",
+            (
+                Proof(
+                    f"{fact.subject}: {configured:.0f} B configured, {own:.0f} B native",
+                    at(fact.line),
+                ),
+            ),
+            ("An SSD hides a part of it.",),
+            (
+                NextStep(
+                    "Replace the vdev by one with the right ashift, or make a new pool and move the data.",
+                    "zpool get ashift",
+                    "Small writes take a fraction of the time on disks that spin.",
+                ),
+            ),
+            confidence=0.8,
+            results=tuple(index for index, _ in writing[:1]),
+        )
+        return
     for fact in evidence.facts.with_name("pool.ashift"):
         if largest is None or isinstance(fact.value, str) or not fact.value:
             continue
@@ -501,11 +529,16 @@ def no_trim(evidence: Evidence) -> Iterator[Diagnosis]:
     if seen is None:
         return
     index, text, line = seen
-    trims = [n for n in _trimmed_lines(evidence) if n > line]
+    trims = [
+        fact
+        for fact in evidence.facts.with_name("fs.trimmed")
+        if fact.line > line and float(str(fact.value)) >= LEAST_TRIMMED
+    ]
     if blocked:
         reason, lines = f"{blocked[0].subject} gets no TRIM (DISC-MAX 0)", at(blocked[0].line)
     elif trims:
-        reason, lines = f"a trim had much to free ({evidence.quote(trims[0])})", at(trims[0])
+        freed = wording.size(float(str(trims[0].value)))
+        reason, lines = f"fstrim freed {freed} of {trims[0].subject}", at(trims[0].line)
     else:
         return
     yield _trim(
@@ -533,16 +566,6 @@ def _tired_writes(evidence: Evidence) -> tuple[int, str, int] | None:
                 text = f"{load.writes:,.0f} writes/s at {wording.seconds(load.write_await or 0)} on {load.device}"
                 return load.result, text, load.line
     return None
-
-
-def _trimmed_lines(evidence: Evidence) -> list[int]:
-    """Lines by which a trim freed at least LEAST_TRIMMED."""
-    found = []
-    for number, line in enumerate(evidence.lines, 1):
-        match = TRIMMED.search(line) if "trimmed" in line else None
-        if match and int(match[1]) >= LEAST_TRIMMED:
-            found.append(number)
-    return found
 
 
 def _trim(
@@ -644,7 +667,8 @@ def narrow_link(evidence: Evidence) -> Iterator[Diagnosis]:
             if not least <= bandwidth / speed <= 1.05:
                 continue
             at_best = speed >= NARROW_LINK and not lower
-            name = next(iter(evidence.runs_on(result)), disk)
+            named = result.target.removeprefix("/dev/") if result.target.startswith("/dev/") else ""
+            name = next(iter(evidence.runs_on(result)), named or disk)
             told = f", though it could be {rate(most)}" if lower and most else ""
             yield Diagnosis(
                 Verdict.FINE if at_best else Verdict.LIMIT,

@@ -19,6 +19,7 @@ from benchlab.diagnosis.loads import (
     loads_of,
     log_loads,
     network_mount,
+    network_protocol,
     tests,
 )
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
@@ -113,7 +114,7 @@ def _unsafe(evidence: Evidence) -> Iterator[tuple[Fact, str]]:
             yield fact, f"sync=disabled on {fact.subject or 'the dataset'}"
         elif fact.name == "mount.options" and {"nobarrier", "barrier=0"} & options:
             yield fact, f"{fact.subject} is mounted without barriers"
-        elif fact.name == "mount.options" and "async" in options and _is_export(evidence, fact):
+        elif fact.name == "export.options" and "async" in options:
             yield fact, f"the export {fact.subject} is async"
 
 
@@ -123,14 +124,6 @@ def _typed(evidence: Evidence) -> Iterator[tuple[Fact, str]]:
         match = SYNC_OFF.search(line) if "sync=disabled" in line else None
         if match:
             yield Fact(match[1], "zfs.sync", "disabled", number), f"sync=disabled on {match[1]}"
-
-
-def _is_export(evidence: Evidence, fact: Fact) -> bool:
-    """True for options of an NFS export; "async" of a local mount is every mount's default."""
-    return "export" in fact.source or bool(
-        {"no_root_squash", "root_squash", "no_subtree_check"}
-        & set(re.split(r"[,()\s]+", str(fact.value)))
-    )
 
 
 def _durable_rate(result: Result) -> float | None:
@@ -170,6 +163,10 @@ def _safe_command(fact: Fact) -> str:
 def synced_over_network(evidence: Evidence) -> Iterator[Diagnosis]:
     """Writes to NFS or iSCSI of which each is a commit at the server."""
     logs = any(log_loads(loads_of(r, i)) for i, r in enumerate(evidence.results))
+    pair = _protocol_pair(evidence)
+    if pair is not None and not logs:
+        yield _protocols(*pair)
+        return
     for index, result in tests(evidence):
         if not is_network_target(evidence, result) or not result.writes:
             continue
@@ -247,6 +244,60 @@ def synced_over_network(evidence: Evidence) -> Iterator[Diagnosis]:
             silences=("R23", "R22", "R64"),
         )
         return
+
+
+def _protocol_pair(evidence: Evidence) -> tuple[int, Result, int, Result, float] | None:
+    """The same writes over NFS and, faster, over iSCSI."""
+    for first, one, second, other, ratio in before_and_after(evidence):
+        protocols = [_protocol(evidence, result) for result in (one, other)]
+        if one.writes and protocols == ["nfs", "iscsi"] and ratio >= FIRST_PASS:
+            return first, one, second, other, ratio
+        if one.writes and protocols == ["iscsi", "nfs"] and 1 / ratio >= FIRST_PASS:
+            return second, other, first, one, 1 / ratio
+    return None
+
+
+def _protocol(evidence: Evidence, result: Result) -> str:
+    mount = network_mount(evidence, result)
+    if mount is not None and str(mount.value).startswith("nfs"):
+        return "nfs"
+    disks = evidence.runs_on(result)
+    if any(evidence.facts.text(disk, "disk.transport") == "iscsi" for disk in disks):
+        return "iscsi"
+    named = re.search(r"nfs|iscsi", f"{result.target} {result.title}", re.IGNORECASE)
+    return network_protocol(evidence, result) or (named[0].lower() if named else "")
+
+
+def _protocols(first: int, slow: Result, second: int, quick: Result, ratio: float) -> Diagnosis:
+    return Diagnosis(
+        Verdict.LIMIT,
+        f"NFS makes these writes durable and iSCSI does not: {headline_text(slow)} over NFS, "
+        f"{headline_text(quick)} over iSCSI "
+        f"({times_text(ratio)}).",
+        "An NFS server commits synced writes before it answers; an iSCSI target may answer from memory until "
+        "the guest flushes. "
+        "They are two durabilities, not two speeds of one pool.",
+        (
+            Proof(
+                f"{headline_text(slow)} and {headline_text(quick)}",
+                at(slow.headline(), quick.headline()),
+            ),
+        ),
+        ("Different networks or block sizes of the two.",),
+        (
+            NextStep(
+                "Compare with sync on both sides: each write made durable.",
+                wording.edit_command(quick, fdatasync=1)
+                if quick.kind == "fio"
+                else wording.edit_command(quick, oflag="dsync"),
+                "About alike: NFS was only more honest. A log device (SLOG) with power-loss protection speeds "
+                "both up.",
+            ),
+        ),
+        confidence=0.8,
+        results=(first, second),
+        silences=("R18", "R23", "R22"),
+    )
 
 
 @rule("R56", "Encryption that costs more than the cipher", Stage.LAYOUT)

@@ -412,6 +412,8 @@ def failing_disk(evidence: Evidence) -> Iterator[Diagnosis]:
 
 
 def _plain(fact: Fact) -> str:
+    if isinstance(fact.value, bool):
+        return "in the kernel's log"
     return f"{fact.value:,.0f}" if isinstance(fact.value, float | int) else str(fact.value)
 
 
@@ -420,6 +422,7 @@ def _bad_health(evidence: Evidence) -> list[Fact]:
     facts = [
         fact for fact in evidence.facts.with_name("disk.health") if str(fact.value) == "failed"
     ]
+    facts += [fact for fact in evidence.facts.with_name("disk.io_errors") if fact.value is True]
     for name, least in (("disk.pending", 1), ("disk.media_errors", 1), ("disk.reallocated", 50)):
         for fact in evidence.facts.with_name(name):
             if not isinstance(fact.value, str) and float(fact.value) >= least:
@@ -429,7 +432,11 @@ def _bad_health(evidence: Evidence) -> list[Fact]:
 
 @rule("R70", "Errors of a link", Stage.DISTURBED)
 def link_errors(evidence: Evidence) -> Iterator[Diagnosis]:
-    """A disk whose link repeats transfers."""
+    """A disk whose link repeats transfers, or is reset."""
+    resets = [fact for fact in evidence.facts.with_name("disk.resets") if fact.value is True]
+    if resets and evidence.results:
+        yield _resets(resets[0])
+        return
     for fact in evidence.facts.with_name("disk.crc_errors") if evidence.results else ():
         if isinstance(fact.value, str) or float(fact.value) < LEAST_LINK_ERRORS:
             continue
@@ -460,3 +467,29 @@ def link_errors(evidence: Evidence) -> Iterator[Diagnosis]:
             results=(),
         )
         return
+
+
+def _resets(fact: Fact) -> Diagnosis:
+    return Diagnosis(
+        Verdict.LIMIT,
+        f"The kernel resets {fact.subject or 'a disk'} or its link: I/O waits for seconds until a request times out.",
+        "Resets come from cables, ports, power, and USB bridges whose UAS mode does not work.",
+        (
+            Proof(
+                f"resets or timeouts of {fact.subject or 'a disk'} in the kernel's log",
+                at(fact.line),
+            ),
+        ),
+        ("A failing disk is reset as well: read its SMART data.",),
+        (
+            NextStep(
+                "Watch the kernel's log during a test, then change cable, port or power supply; for a USB "
+                "bridge try it "
+                "without UAS (usb-storage.quirks).",
+                "dmesg -T | grep -iE 'reset|timeout|link|uas'",
+                "No more lines, and no more pauses: the link was the cause.",
+            ),
+        ),
+        confidence=0.85,
+        silences=("R16",),
+    )
