@@ -124,7 +124,11 @@ def flush_of_ssd(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         write = durable_write(result)
         disks = evidence.runs_on(result)
-        if write is None or evidence.all_rotational(disks) is not False or _replicated(evidence):
+        if write is None or _replicated(evidence):
+            continue
+        if evidence.all_rotational(disks) is None and not disks:
+            yield from _unknown_medium(place, result, write)
+        if evidence.all_rotational(disks) is not False:
             continue
         cache = [evidence.facts.text(disk, "disk.write_cache") for disk in disks]
         protected = any(evidence.facts.find(disk, "disk.protection") for disk in disks)
@@ -134,6 +138,43 @@ def flush_of_ssd(evidence: Evidence) -> Iterator[Diagnosis]:
                 yield _protected(evidence, place, result, write, disks[0])
         elif low <= write.rate <= high and _mostly_flush(result, write):
             yield _volatile(evidence, place, result, write, disks[0])
+
+
+def _unknown_medium(place: int, result: Result, write: DurableWrite) -> Iterator[Diagnosis]:
+    """The pace of a run that flushes after each write, held against what media do; of fio, which shows its flushes."""
+    flush = result.number("sync.lat.mean")
+    if flush is None or flush / write.took <= FLUSH_SHARE:
+        return
+    low, high = media.CONSUMER_SSD_FLUSHES
+    fast = write.rate >= media.PROTECTED_SSD_FLUSHES[0]
+    usual = (
+        "only drives with power-loss protection, or a cache that loses its data, are that fast"
+        if fast
+        else f"an SSD without power-loss protection does {low:,.0f} to {high:,.0f}/s, a disk that spins 30 to 120/s"
+    )
+    yield Diagnosis(
+        Verdict.FINE if fast else Verdict.LIMIT,
+        f"The flush sets the pace: {per_second(write.rate)}, because each write waits {seconds(flush)} until it is "
+        f"durable; {usual}.",
+        "Depth, block size and MB/s matter little for such a load.",
+        (
+            Proof(
+                f"{seconds(flush)} of each {seconds(write.took)} are the flush.",
+                (result.line("sync.lat.mean"),),
+            ),
+        ),
+        ("The file system's journal may add a write and a flush of its own to each.",),
+        (
+            NextStep(
+                "Paste what the disk is, and whether its cache is volatile.",
+                "lsblk -d -o NAME,ROTA,TRAN,MODEL; grep . /sys/block/*/queue/write_cache",
+                f"write back: each flush is real work. {PROTECTED_DRIVE}",
+            ),
+        ),
+        confidence=0.6,
+        results=(place,),
+        silences=("R06",),
+    )
 
 
 def _replicated(evidence: Evidence) -> bool:

@@ -319,7 +319,7 @@ def submission_blocks(evidence: Evidence) -> Iterator[Diagnosis]:
             (_other_path(result, buffered, depth),),
             confidence=0.9 if buffered else 0.75,
             results=(place,),
-            silences=("R06", "R10", "R53", "R57", "R66"),
+            silences=("R02", "R06", "R10", "R53", "R57", "R66"),
         )
 
 

@@ -157,7 +157,8 @@ def written_to_memory(evidence: Evidence) -> Iterator[Diagnosis]:
         if not _may_end_in_memory(evidence, result):
             continue
         beside = _durable_beside(evidence, result)
-        proofs = list(_write_proofs(evidence, result, [other for _, other in beside]))
+        strong = list(_write_proofs(evidence, result, [other for _, other in beside]))
+        proofs = [*strong, *_absorbed(result)]
         if not proofs:
             continue
         real = max((other.rate or 0 for _, other in beside), default=0)
@@ -179,8 +180,16 @@ def written_to_memory(evidence: Evidence) -> Iterator[Diagnosis]:
             ),
             confidence=0.95,
             results=(place, *(other for other, _ in beside)),
-            silences=("R03", "R04", "R06", "R10", "R18", "R53"),
+            silences=("R03", *(["R04"] if strong else []), "R06", "R10", "R18", "R53"),
         )
+
+
+def _absorbed(result: Result) -> Iterator[Sign]:
+    """Random writes of which the disk saw only a part until the tool ended."""
+    at_disk, counted = result.disk_ios("write"), result.counted
+    if result.random and at_disk is not None and counted and at_disk < REACHED * counted:
+        text = f"The disk did {count(at_disk)} of the tool's {count(counted)} writes until its end."
+        yield text, (result.headline(), result.disk_line("write"))
 
 
 def _may_end_in_memory(evidence: Evidence, result: Result) -> bool:
