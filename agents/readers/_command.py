@@ -331,18 +331,20 @@ def watch_block(
         all_notes.append(SOME_MISSING + kind.missing)
     times = _times(reports, measured_reports, command, all_notes)
     devices = dict.fromkeys(name for report in measured_reports for name in report.rows)
+    metrics: list[Metric] = []
+    series: list[Series] = []
+    for device in devices:
+        columns = _device_columns(kind, device, measured_reports)
+        metrics += _device_metrics(kind, device, columns, measured_reports)
+        series += _device_series(kind, device, columns, times)
     return ParsedResult(
         kind.name,
         min(report.first for report in reports),
         max(report.last for report in reports),
         title,
         command=command.text,
-        metrics=tuple(
-            m for device in devices for m in _device_metrics(kind, device, measured_reports)
-        ),
-        series=tuple(
-            s for device in devices for s in _device_series(kind, device, measured_reports, times)
-        ),
+        metrics=tuple(metrics),
+        series=tuple(series),
         notes=tuple(all_notes),
     )
 
@@ -391,52 +393,70 @@ def _times(
     return tuple((number + 1) * (step or 1.0) for number in range(len(measured_reports)))
 
 
-def _device_series(
-    kind: Kind, device: str, reports: Sequence[Report], times: tuple[float, ...]
-) -> list[Series]:
+# by metric, a value for each report
+Columns = Mapping[str, Sequence[float | None]]
+
+
+def _device_columns(kind: Kind, device: str, reports: Sequence[Report]) -> Columns:
+    """Columns of the metrics that any report has of the device; None where one lacks it."""
     rows = [report.rows[device].values if device in report.rows else {} for report in reports]
+    present: set[str] = set()
+    for row in rows:
+        if not row.keys() <= present:
+            present |= row.keys()
+    return {metric: [row.get(metric) for row in rows] for metric in kind.units if metric in present}
+
+
+def _device_series(
+    kind: Kind, device: str, columns: Columns, times: tuple[float, ...]
+) -> list[Series]:
     return [
         Series(
             device,
             metric,
-            unit,
+            kind.units[metric],
             times,
-            tuple(nan if (value := row.get(metric)) is None else value for row in rows),
+            tuple([nan if value is None else value for value in column]),
         )
-        for metric, unit in kind.units.items()
-        if any(metric in row for row in rows)
+        for metric, column in columns.items()
     ]
 
 
-def _device_metrics(kind: Kind, device: str, reports: Sequence[Report]) -> list[Metric]:
+def _device_metrics(
+    kind: Kind, device: str, columns: Columns, reports: Sequence[Report]
+) -> list[Metric]:
     samples = [report.rows[device] for report in reports if device in report.rows]
     labels = {"device": device} if device else {}
+    line = next((sample.line for sample in samples if sample.line), reports[0].first)
+    all_weights: dict[tuple[str, ...], list[float]] = {}
     metrics = []
-    for metric, unit in kind.units.items():
-        if not any(metric in sample.values for sample in samples):
-            continue
-        value = _mean(metric, samples, kind.weights.get(metric, ()))
+    for metric, column in columns.items():
+        rates = kind.weights.get(metric, ())
+        if rates not in all_weights:
+            all_weights[rates] = _weights(columns, rates)
+        value = _mean(column, all_weights[rates])
         note = f"mean of {len(samples)} reports" if len(samples) > 1 else ""
         if len(samples) < len(reports):
             note = f"mean of the {len(samples)} of {len(reports)} reports that have it"
         note = "no such requests" if value is None else note
-        line = next((sample.line for sample in samples if sample.line), reports[0].first)
-        metrics.append(Metric(metric, value, unit, labels, note, line))
+        metrics.append(Metric(metric, value, kind.units[metric], labels, note, line))
     return metrics
 
 
-def _mean(metric: str, samples: Sequence[Sample], rates: Sequence[str]) -> float | None:
+def _weights(columns: Columns, rates: Sequence[str]) -> list[float]:
+    """The requests in each report, by the sum of these rates; [] where a mean has no weights."""
+    parts = [columns[rate] for rate in rates if rate in columns]
+    return [sum([part or 0.0 for part in row]) for row in zip(*parts, strict=True)]
+
+
+def _mean(column: Sequence[float | None], weights: Sequence[float]) -> float | None:
     """A time or size per request is weighed by the requests, as one long report would have done."""
-    known_values = [(s, s.values[metric]) for s in samples if s.values.get(metric) is not None]
-    if len(known_values) == 1:
-        return known_values[0][1]
-    pairs = [
-        (value, sum(sample.values.get(rate) or 0.0 for rate in rates) if rates else 1.0)
-        for sample, value in known_values
-        if value is not None
-    ]
-    total = sum(weight for _, weight in pairs)
+    values = [value for value in column if value is not None]
+    if len(values) < 2 or not weights:
+        return sum(values) / len(values) if values else None
+    known = [weight for value, weight in zip(column, weights, strict=True) if value is not None]
+    total = sum(known)
     # so few that their rates are printed as 0
-    if pairs and not total:
-        return sum(value for value, _ in pairs) / len(pairs)
-    return sum(value * weight for value, weight in pairs) / total if total else None
+    if not total:
+        return sum(values) / len(values)
+    return sum([value * weight for value, weight in zip(values, known, strict=True)]) / total

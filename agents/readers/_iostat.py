@@ -13,6 +13,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from agents.contracts import ParseError, Unit
 from agents.readers import _command
@@ -84,6 +85,8 @@ PER_REQUEST = {
 # a row of fewer columns does not show how many decimals are printed
 MIN_COMPARED_COLUMNS = 3
 DECIMALS = re.compile(r"(?<=\d[.,])(\d*)[sBkMGTP%]?$")
+# what two decimals everywhere look like; IGNORED columns are whole numbers
+PLAIN = r"\d{1,15}\.\d\d"
 CUT_NUMBER = re.compile(r"\d{1,15}(?:[.,]\d?)?")
 DEVICE = ("Device:", "Device", "device", "device:")
 NUMBER = re.compile(r"\d{1,15}(?:([.,])(\d{1,2}))?([sBkMGTP%]?)")
@@ -208,14 +211,58 @@ def looks_like_row(words: Sequence[str], wide: int) -> bool:
 
 def cut_value(words: Sequence[str]) -> str:
     """The last word, if the row ends within it: sysstat prints as many decimals in every column."""
+    if not CUT_NUMBER.fullmatch(words[-1]):
+        return ""
     *decimals, last = map(_decimals, words[1:])
     alike = len(decimals) >= MIN_COMPARED_COLUMNS and len(set(decimals)) == 1
-    return words[-1] if alike and CUT_NUMBER.fullmatch(words[-1]) and last < decimals[0] else ""
+    return words[-1] if alike and last < decimals[0] else ""
 
 
 def _decimals(word: str) -> int:
     match = DECIMALS.search(word)
     return len(match[1]) if match else 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlainColumns:
+    """How rows of two decimals everywhere are read, as sysstat prints nearly all: without a look at each word."""
+
+    pattern: re.Pattern[str]
+    # (its place in the row, metric, factor, divisor)
+    figures: tuple[tuple[int, str, float, float], ...]
+    margin: Mapping[str, float]
+    # (metric, the rates of its requests)
+    per_request: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@lru_cache(maxsize=64)
+def plain_columns(heads: Heads) -> PlainColumns:
+    """The columns of tables with these headings."""
+    words = [PLAIN if name in COLUMNS else r"\S+" for name in heads.names]
+    known = [(at, *COLUMNS[name]) for at, name in enumerate(heads.names, 1) if name in COLUMNS]
+    metrics = {metric for _, metric, _ in known}
+    return PlainColumns(
+        re.compile(r"\s*[A-Za-z]\S*\s+" + r"\s+".join(words) + r"\s*"),
+        tuple(
+            (at, metric, max(scale, 1.0), 1.0 if scale >= 1 else float(round(1 / scale)))
+            for at, metric, scale in known
+        ),
+        {metric: scale * 0.5 * 10.0**-2 for _, metric, scale in known},
+        tuple((metric, rates) for metric, rates in PER_REQUEST.items() if metric in metrics),
+    )
+
+
+def parse_plain_row(words: Sequence[str], columns: PlainColumns, number: int, line: str) -> Values:
+    """The figures of a row that fits the pattern, as `parse_row` has them. Raises ParseError."""
+    values: Values = {
+        metric: float(words[at]) * factor / divisor
+        for at, metric, factor, divisor in columns.figures
+    }
+    _check_row(values, columns.margin, number, line)
+    for metric, rates in columns.per_request:
+        if not any(values.get(rate) for rate in rates):
+            values[metric] = None
+    return values
 
 
 def parse_row(words: Sequence[str], heads: Heads, number: int, line: str) -> Values:
@@ -271,7 +318,7 @@ def _scaled(value: float, scale: float) -> float:
     return value * scale if scale >= 1 else value / round(1 / scale)
 
 
-def _check_row(values: Values, margin: dict[str, float], number: int, line: str) -> None:
+def _check_row(values: Values, margin: Mapping[str, float], number: int, line: str) -> None:
     """Bytes per request are bytes over requests. Raises ParseError."""
     for prefix in ("read.", "write.", "discard.", ""):
         size = values.get(f"{prefix}request.size")

@@ -228,8 +228,17 @@ class _Reader:
         """The rows from here on. Raises ParseError."""
         rows: dict[str, Sample] = {}
         wide = len(heads.names)
+        columns = _iostat.plain_columns(heads)
+        is_plain = broken == 1 and not heads.behind and "-g" not in self.run.command.words
         while self.at < len(self.lines):
             line = self.lines[self.at]
+            if is_plain and line[:1] != " " and columns.pattern.fullmatch(line):
+                words = line.split()
+                if words[0] not in rows:
+                    self.at += 1
+                    values = _iostat.parse_plain_row(words, columns, self.at, line)
+                    rows[words[0]] = Sample(self.at, values)
+                    continue
             words, lines = self._read_row(heads, broken)
             heading = bool(words) and (words[0] in _iostat.DEVICE or words[-1] in _iostat.DEVICE)
             if heading or not _iostat.looks_like_row(words, wide):
