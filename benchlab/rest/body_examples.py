@@ -44,6 +44,8 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         "command": "apt-get install -y xfsprogs",
     },
     "post /api/icf-files/": {"text": "Version 1.1.0\n", "take": []},
+    "post /api/diagnose/": {"text": "iops = 4967 op/s"},
+    "post /api/diagnose/ multipart/form-data": {"file": "fio.json"},
     "post /api/imports/": {"text": "iops = 4967 op/s", "name": "notes.txt"},
     "post /api/imports/ multipart/form-data": {"files": ["fio.json"]},
     "post /api/imports/{id}/agree/": {

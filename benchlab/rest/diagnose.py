@@ -13,7 +13,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from benchlab.diagnosis.model import Verdict
 from benchlab.imports import diagnose_text, views_diagnose
 from benchlab.rest.imports import TooLarge
 from benchlab.rest.operations import NumberListField, ObjectSerializer, TextListField
@@ -61,8 +60,7 @@ class NextStepSerializer(ObjectSerializer):
 class DiagnosisSerializer(ObjectSerializer):
     rule = serializers.CharField(help_text="Stable id of the rule: R04")
     label = serializers.CharField()  # type: ignore[assignment]  # an attribute's name
-    verdict = serializers.ChoiceField(
-        choices=[verdict.value for verdict in Verdict],
+    verdict = serializers.CharField(
         help_text="doubt: the figure is not what it seems; limit: this holds it back; fine: such hardware does that",
     )
     claim = serializers.CharField()
@@ -74,7 +72,7 @@ class DiagnosisSerializer(ObjectSerializer):
     also = serializers.IntegerField(help_text="Other files of an upload that show the same")
 
 
-class AnswerSerializer(ObjectSerializer):
+class TextDiagnosisSerializer(ObjectSerializer):
     headline = serializers.CharField()
     nothing_unusual = serializers.BooleanField()
     readable = serializers.IntegerField(help_text="Results that were read in the text")
@@ -109,7 +107,7 @@ class Diagnose(APIView):
             "application/json": DiagnoseTextSerializer,
             "multipart/form-data": DiagnoseFileSerializer,
         },
-        responses={200: AnswerSerializer, 413: Problem},
+        responses={200: TextDiagnosisSerializer, 413: Problem},
     )
     def post(self, request: Request) -> Response:
         """Diagnose a text as JSON, or a file as a form. Nothing is stored.
@@ -123,7 +121,7 @@ class Diagnose(APIView):
             raise Busy(str(error)) from None
         except diagnose_text.Undiagnosed as error:
             raise ValidationError({"text": [str(error)]}) from None
-        return Response(AnswerSerializer(answer).data)
+        return Response(TextDiagnosisSerializer(answer).data)
 
 
 def _sent_text(request: Request) -> tuple[str, bytes]:

@@ -125,10 +125,11 @@ def test_secrets_arrive_from_variables_and_files(service, how, tmp_path):
 
 def test_settings_reach_the_containers():
     told = {"BENCHLAB_PROXIES": "2", "BENCHLAB_FORBID_NETS": "none", "BENCHLAB_LOST_AFTER_S": "60",
-            "BENCHLAB_API_PER_TOKEN": "1", "BENCHLAB_API_PER_USER": "2", "BENCHLAB_API_EXPORTS": "3"}  # fmt: skip
+            "BENCHLAB_API_PER_TOKEN": "1", "BENCHLAB_API_PER_USER": "2", "BENCHLAB_API_EXPORTS": "3",
+            "BENCHLAB_DIAGNOSES": "4"}  # fmt: skip
     found = settings_of(inside("worker", GIVEN | told))
     assert (found["proxies"], found["forbidden"], found["lost"]) == (2, 0, 60)
-    assert found["rates"] == {"token": 1, "user": 2, "export": 3}
+    assert found["rates"] == {"token": 1, "user": 2, "export": 3, "diagnosis": 4}
 
 
 def test_every_setting_of_the_environment_is_passed_on():
