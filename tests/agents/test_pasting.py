@@ -29,6 +29,10 @@ OUTPUTS = {
     "zpool iostat": ("zpool iostat -y -v 1 2", "readers/zpool_iostat/2.1.11-latency.txt"),
     "bonnie": ("bonnie++ -d /mnt", "readers/bonnie/direct-2.00-text.txt"),
     "icf": ("cat a.icf", "readers/icf/article002.icf"),
+    "DiskSpd": ("type a.txt", "readers/diskspd/old-read-2.0.14.txt"),
+    "YABS": ("cat a.txt", "readers/yabs/two-servers.txt"),
+    "kbench": ("kubectl logs kbench", "readers/kbench/one-volume.txt"),
+    "elbencho": ("elbencho -w -r -t 16 /mnt/s/f1", "readers/elbencho/table.txt"),
 }
 DD = "1024+0 records in\n1024+0 records out\n1073741824 bytes (1.1 GB, 1.0 GiB) copied, 2.04521 s, 525 MB/s"
 
