@@ -52,7 +52,7 @@ def fast_enough_for_etcd(evidence: Evidence) -> Iterator[Diagnosis]:
             ),
             confidence=0.7 if short else 0.92,
             results=(place,),
-            silences=("R18", "R22", "R23", "R06"),
+            silences=("R18", "R23", "R06", *(() if evidence.runs_on(result) else ("R22",))),
         )
 
 
