@@ -348,6 +348,11 @@ def _is_on(value: Any) -> bool:
     return value not in (None, False, 0, "", "0", "off", "none", "false", "no")
 
 
+# disks of guests and networks: their beginnings, and words of their models
+VIRTUAL_NAMES = ("vd", "xvd", "nbd", "rbd", "zram")
+VIRTUAL_MODELS = ("qemu", "virtual", "vbox", "elastic block", "persistentdisk", "ephemeral")
+
+
 @dataclass(frozen=True)
 class Evidence:
     """All that a diagnosis may use. `lines` are those of the paste, for quotation; empty for a campaign."""
@@ -459,12 +464,18 @@ class Evidence:
     def rotational(self, disk: str) -> bool | None:
         """True for a disk that spins; None where the text does not tell."""
         fact = self.facts.find(disk, "disk.rotational")
-        if fact is not None:
-            return bool(fact.value)
         if self.facts.number(disk, "disk.rpm"):
             return True
         transport = self.facts.text(disk, "disk.transport")
+        if fact is not None and not (fact.value and self._is_virtual(disk)):
+            return bool(fact.value)
         return False if transport == "nvme" or disk.startswith("nvme") else None
+
+    def _is_virtual(self, disk: str) -> bool:
+        """True for a disk of a guest or a network, which the kernel calls rotational for want of a better word."""
+        model = self.facts.text(disk, "disk.model").lower()
+        named = disk.startswith(VIRTUAL_NAMES) or any(word in model for word in VIRTUAL_MODELS)
+        return named or self.facts.text(disk, "disk.transport") in ("virtio", "iscsi")
 
     def all_rotational(self, disks: Iterable[str]) -> bool | None:
         """True where all of them spin, False where none does; None where unknown or mixed."""

@@ -13,6 +13,8 @@ from benchlab.diagnosis.wording import count, edit_command, per_second, rate, se
 
 # s; etcd's hardware guide: "the 99th percentile of fdatasync should be below 10 ms"
 ETCD_LIMIT_S = 0.01
+# fsyncs for each write of sysbench from which they set its pace: a flush takes tens of times as long as a write
+LEAST_SYNCS = 0.1
 # a command that makes each write durable
 _FLUSH_EACH = re.compile(r"\bf(?:data)?sync[= ]1\b|[=,]d?sync\b")
 
@@ -75,7 +77,7 @@ def sysbench_fsyncs(evidence: Evidence) -> Iterator[Diagnosis]:
             result.kind != "sysbench"
             or not flushes
             or not writes
-            or flushes < 0.2 * writes
+            or flushes < LEAST_SYNCS * writes
             or not every
         ):
             continue

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from agents.context.model import Fact
 from benchlab.diagnosis import media
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.limits import Sign, headline_figure, limit_lines, medium_limit
@@ -69,6 +70,8 @@ def _why_buffered(result: Result) -> str:
 def _read_signs(evidence: Evidence, result: Result) -> Iterator[Sign]:
     """Signs each of which no disk can give."""
     latency, block, transfer = result.latency, result.block or 0, result.rate or 0
+    for fact in _memory_mounts(evidence, result):
+        yield f"{fact.subject} is {fact.value}: a file system in memory.", (fact.line,)
     models = " ".join(evidence.facts.text(d, "disk.model") for d in evidence.runs_on(result))
     fast_medium = any(word in models.lower() for word in ("optane", "pmem", "p5800x", "p4800x"))
     floor = media.OPTANE_READ_S / 2 if fast_medium else media.MEMORY_READ_S
@@ -199,12 +202,13 @@ def _may_end_in_memory(evidence: Evidence, result: Result) -> bool:
     if any(how is not False for how in (result.direct, result.durable, result.flushed_at_end)):
         return False
     memory, moved = evidence.facts.number("", "host.memory"), result.bytes_moved
-    return not (memory and moved and moved > memory) and not _on_tmpfs(evidence, result)
+    return not (memory and moved and moved > memory) and not _memory_mounts(evidence, result)
 
 
-def _on_tmpfs(evidence: Evidence, result: Result) -> bool:
+def _memory_mounts(evidence: Evidence, result: Result) -> list[Fact]:
+    """Facts of the file system in memory that holds the result's target."""
     mounts = [f for f in evidence.facts.with_name("mount.type") if f.value in ("tmpfs", "ramfs")]
-    return any(result.target.startswith(fact.subject) for fact in mounts)
+    return [f for f in mounts if f"{result.target}/".startswith(f"{f.subject.rstrip('/')}/")]
 
 
 def _durable_beside(evidence: Evidence, result: Result) -> list[tuple[int, Result]]:
