@@ -76,7 +76,7 @@ def read_lvs(passage: Passage) -> Iterator[Fact]:
 
 
 TARGET = re.compile(
-    r"(?:(?P<name>\S+): )?\d+ \d+ (?P<target>linear|striped|crypt|thin|thin-pool|snapshot|cache|writecache)"
+    r"(?:(?P<name>[\w.+-]+): )?\d+ \d+ (?P<target>linear|striped|crypt|thin|thin-pool|snapshot|cache|writecache)"
     r"(?: (?P<rest>.*))?"
 )
 
