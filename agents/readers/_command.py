@@ -209,6 +209,19 @@ def _parse_command(line: str, start: int, match: re.Match[str]) -> Command:
     return Command(text, tuple(body.split()))
 
 
+# What a person says of a watcher whose command the text does not show, in the name of its file.
+TOLD = re.compile(r"watched-every-(?P<seconds>\d+(?:\.\d+)?)(?P<kept>-kept)?/")
+
+
+def told_command(name: str, program: str) -> Command:
+    """The command by a name of iostat.name_with_reports; NONE by any other."""
+    told = TOLD.match(name)
+    if not told:
+        return NONE
+    flags = ("-y",) if told["kept"] else ()
+    return Command("", (program, *flags, told["seconds"]))
+
+
 # by metric; None: there was no such request
 Values = dict[str, float | None]
 
@@ -229,6 +242,10 @@ CLOCKS = (
 DATE = re.compile(
     r"(?:Time: )?\d\d?[/.:-]\d\d[/.:-]\d\d\S*(?: \S+){0,2}|\d{4}-\d\d-\d\d[T ]\S+|\d{9,10}"
     r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} \d\d? [\d:]{8} (?:\w+ ){0,3}\d{4}"
+)
+SINCE_BOOT = "the first report is the average since boot, as these commands begin: left out"
+MAYBE_SINCE_BOOT = (
+    "no command is shown: the first report may be the average since boot, and is left out"
 )
 SOME_MISSING = "not all reports have all devices: a mean is of those that have it"
 
@@ -316,9 +333,7 @@ def watch_block(
     if not leaves_boot_out(command):
         if len(reports) > 1:
             measured_reports = measured_reports[1:]
-            all_notes.append(
-                "the first report is the average since boot, as these commands begin: left out"
-            )
+            all_notes.append(SINCE_BOOT if command else MAYBE_SINCE_BOOT)
         else:
             all_notes.append("the only report: it may be the average since boot")
     if leaves_idle_out(command):

@@ -66,12 +66,22 @@ class _Ahead:
 
 
 def find_results(text: str, name: str) -> list[ParsedResult]:
-    return _Reader(text.replace("\xa0", " ").split("\n")).read_runs()
+    lines = text.replace("\xa0", " ").split("\n")
+    return _Reader(lines, _command.told_command(name, "iostat")).read_runs()
+
+
+def name_with_reports(name: str, seconds: float | None, *, first_counts: bool) -> str:
+    """The name of a file of reports without a command, for the readers of iostat and zpool iostat: seconds between
+    them, and whether the first one is as the others.
+    """
+    return f"watched-every-{seconds or 0:g}{'-kept' if first_counts else ''}/{name}"
 
 
 class _Reader:
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, lines: Sequence[str], told: Command) -> None:
         self.lines = lines
+        # of reports without a command
+        self.told = told
         self.results: list[ParsedResult] = []
         self.run = _Run()
         self.ahead = _Ahead()
@@ -342,7 +352,8 @@ class _Reader:
         many = f"{len(run.reports)} reports" if len(run.reports) > 1 else "1 report"
         title = f"iostat, {len(devices)} device{'s' * (len(devices) > 1)}, {many}"
         notes = list(dict.fromkeys(run.notes))
-        result = _command.watch_block(KIND, run.reports, run.command, title, notes)
+        command = run.command or self.told
+        result = _command.watch_block(KIND, run.reports, command, title, notes)
         first, last = min(run.first or result.first, result.first), max(run.last, result.last)
         self.results.append(replace(result, first=first, last=last, head=run.head))
 

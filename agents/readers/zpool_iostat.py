@@ -29,18 +29,19 @@ HEADINGS = ("capacity operations bandwidth", "pool alloc free read write read wr
 def find_results(text: str, name: str) -> list[ParsedResult]:
     lines = text.replace("\xa0", " ").split("\n")
     results: list[ParsedResult] = []
+    told = _command.told_command(name, "zpool iostat")
     at, command, said_at = 0, _command.NONE, 0
     while at < len(lines):
         words = lines[at].split()
         if new_command := _command.find_command(lines[at], "zpool iostat"):
             command, said_at = new_command, at + 1
         elif command.flag("H") and EXACT.fullmatch(" ".join(words)):
-            result, at = _block(lines, at, command, said_at, headings=HEADINGS)
+            result, at = _block(lines, at, command, said_at, told, headings=HEADINGS)
             results.append(result)
             command, said_at = _command.NONE, 0
             continue
         elif _begins(lines, at):
-            result, at = _block(lines, at, command, said_at)
+            result, at = _block(lines, at, command, said_at, told)
             results.append(result)
             command, said_at = _command.NONE, 0
             continue
@@ -63,9 +64,16 @@ def _begins(lines: Sequence[str], at: int) -> bool:
 
 
 def _block(
-    lines: Sequence[str], at: int, command: Command, said_at: int, headings: tuple[str, ...] = ()
+    lines: Sequence[str],
+    at: int,
+    command: Command,
+    said_at: int,
+    told: Command,
+    headings: tuple[str, ...] = (),
 ) -> tuple[ParsedResult, int]:
-    """The block that begins at this index, and the index behind it."""
+    """The block that begins at this index, and the index behind it. `told`: what a person says of one without a
+    command.
+    """
     end, block_lines, dates = _extent(lines, at, bool(headings))
     first = said_at or at + 1
     numbered = [(at + 1, heading) for heading in headings] + block_lines
@@ -83,7 +91,7 @@ def _block(
     clocks = (list(dates), list(dates.values()))
     dated_reports = [_dated_report(report, *clocks) for report in reports]
     result = _command.watch_block(
-        KIND, dated_reports, command, title, _run_notes(reports, flat and verbose)
+        KIND, dated_reports, command or told, title, _run_notes(reports, flat and verbose)
     )
     last = max(result.last, max(number for number, _ in block_lines))
     return ParsedResult(

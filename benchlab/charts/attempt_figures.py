@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 from django.core.exceptions import BadRequest
@@ -21,6 +22,7 @@ from agents.contracts import ParseError
 from agents.drivers import registry
 from agents.jobs import job
 from benchlab.analysis.series import Floats
+from benchlab.campaigns.models import Campaign
 from benchlab.charts import (
     device_comparison,
     device_figures,
@@ -52,7 +54,7 @@ from benchlab.charts.sampled_tracks import (
     read_windows,
     rows_from_tracks,
 )
-from benchlab.runs.models import Attempt, Layout, LiveChunk
+from benchlab.runs.models import Attempt, Layout, LiveChunk, Measurement
 
 AttemptFigure = Callable[[Attempt, QueryDict], Figure]
 
@@ -385,3 +387,48 @@ def _last_value(track: Track | None) -> float | None:
         return None
     value = float(track.values[-1])
     return value if value == value else None
+
+
+# figures of a device, as watchers name them
+WATCHED_NAMES = (
+    "read.iops",
+    "write.iops",
+    "read.bandwidth",
+    "write.bandwidth",
+    "read.await",
+    "write.await",
+    "util",
+)
+MAX_WATCHED_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRun:
+    """What a watcher alone saw of each device, as means over its reports. `names` are those of the columns."""
+
+    run: int
+    workload: str
+    names: Sequence[str]
+    # device, and (value, unit) of each name
+    rows: Sequence[tuple[str, Sequence[tuple[float | None, str]]]]
+
+
+def watched_runs(campaign: Campaign) -> list[WatchedRun]:
+    """Runs of the campaign of which only devices have figures. One query."""
+    figures = Measurement.objects.filter(
+        attempt__run__campaign=campaign, name__in=WATCHED_NAMES, labels__has_key="device"
+    )
+    by_run: dict[tuple[int, str], dict[str, dict[str, tuple[float | None, str]]]] = {}
+    columns = ("attempt__run", "attempt__run__workload__name", "labels", "name", "value", "unit")
+    for run, workload, labels, name, value, unit in figures.order_by("pk").values_list(*columns):
+        devices = by_run.setdefault((run, workload), {})
+        devices.setdefault(labels["device"], {})[name] = (value, unit)
+    watched = []
+    for (run, workload), devices in by_run.items():
+        names = [name for name in WATCHED_NAMES if any(name in row for row in devices.values())]
+        rows = [
+            (device, [row.get(name, (None, "")) for name in names])
+            for device, row in islice(devices.items(), MAX_WATCHED_ROWS)
+        ]
+        watched.append(WatchedRun(run, workload, names, rows))
+    return watched

@@ -18,7 +18,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 
 from agents.plans.chain import specs
-from agents.readers import fio_log
+from agents.readers import fio_log, iostat
 from benchlab.campaigns.models import Workload
 from benchlab.hosts.models import Host
 from benchlab.imports.models import Draft
@@ -36,6 +36,7 @@ MAX_ORIGIN_TEXT = 500
 MAX_NEW_NAME = 100
 MAX_DISK_NAME = 64
 MAX_DISKS = 256
+MAX_INTERVAL_SECONDS = 86_400
 # op/s or B/s, far above anything
 MOST_RATED = 10**15
 WHICH_UNIT = (
@@ -71,6 +72,10 @@ class ResultChoice:
     beside: Key | None = None
     # of LOG_UNITS
     log_unit: str = ""
+    # s between a watcher's reports, where no command tells
+    interval: float | None = None
+    # likewise: its first report is as the others, and not the average since boot
+    first_counts: bool = False
     disks: tuple[SourceDisks, ...] = ()
 
 
@@ -203,6 +208,10 @@ def _measured_errors(
         yield "take", f"It cannot be read: {parsed.trouble}"
     if message := _log_unit_error(result, choice, results_by_key):
         yield "log_unit", message
+    if choice.interval is not None and not 0 < choice.interval <= MAX_INTERVAL_SECONDS:
+        yield "interval", "Give the seconds between two reports, up to a day."
+    if (choice.interval or choice.first_counts) and not result.needs_reports:
+        yield "interval", "Its command tells the interval and what the first report is."
     if choice.beside is not None:
         if not result.watches:
             yield "beside", ONLY_MONITORING
@@ -256,6 +265,10 @@ def reader_file_name(
     result: OfferedResult, chosen: ResultChoice, results_by_key: Mapping[Key, OfferedResult]
 ) -> str:
     """Name of the file for its reader, so that nothing is open; "" for that of the file."""
+    if result.needs_reports and (chosen.interval or chosen.first_counts):
+        return iostat.name_with_reports(
+            result.file.name, chosen.interval, first_counts=chosen.first_counts
+        )
     unit = _log_unit(result, chosen, results_by_key) if result.parsed.needs else ""
     return fio_log.name_with_unit(result.file.name, unit) if unit else ""
 
@@ -379,7 +392,16 @@ def names_and_ratings(
     return disks, rated
 
 
-PLAIN = ("take", "new_host", "new_topology", "workload", "outstanding", "log_unit")
+PLAIN = (
+    "take",
+    "new_host",
+    "new_topology",
+    "workload",
+    "outstanding",
+    "log_unit",
+    "interval",
+    "first_counts",
+)
 
 
 def to_json(agreement: Agreement) -> dict[str, Any]:

@@ -149,6 +149,15 @@ class ResultForm(SetUpForm):
         help_text="The text does not tell; leave it empty if unknown.",
     )
     beside = forms.ChoiceField(required=False, label="Belongs to")
+    interval = forms.FloatField(
+        required=False,
+        min_value=0,
+        label="Seconds between reports",
+        help_text="No command is shown: empty if unknown.",
+    )
+    first_counts = forms.BooleanField(
+        required=False, label="The first report is like the others (-y), not the average since boot"
+    )
 
     field_order = (
         "take",
@@ -159,6 +168,8 @@ class ResultForm(SetUpForm):
         "workload",
         "outstanding",
         "beside",
+        "interval",
+        "first_counts",
         "log_unit",
     )
 
@@ -178,6 +189,8 @@ class ResultForm(SetUpForm):
         self.set_choices(rows, "as above", needs_log_unit=result.needs_log_unit)
         if result.parsed.outstanding is not None or result.parsed.varies == "outstanding":
             del self.fields["outstanding"]
+        if not result.needs_reports:
+            del self.fields["interval"], self.fields["first_counts"]
         if not result.watches:
             del self.fields["beside"]
             return
@@ -304,6 +317,8 @@ class DraftForms:
             workload=own.get("workload") or same["workload"],
             outstanding=own.get("outstanding"),
             beside=_choice_key(beside) if beside else None,
+            interval=own.get("interval"),
+            first_counts=own.get("first_counts", False),
             log_unit=(own.get("log_unit") or same["log_unit"]) if result.needs_log_unit else "",
             disks=tuple(form.source_disks() for form in self.disks if form.filled),
         )

@@ -28,6 +28,8 @@ from benchlab.imports.workloads import Work, name_workloads
 # (DraftFile id, first line)
 Key = tuple[int, int]
 LOG_UNITS = {"us": "microseconds: fio before 3.0", "ns": "nanoseconds: fio 3.0 and later"}
+# readers of reports that are printed at an interval
+WATCHERS = ("iostat", "zpool_iostat")
 # whose readings are in memory as they are stored
 FILES_AT_ONCE = 20
 # of ParsedResult
@@ -83,6 +85,11 @@ class OfferedResult:
         return bool(self.series or self.parsed.needs) and not (
             self.parsed.tool and self.parsed.metrics
         )
+
+    @property
+    def needs_reports(self) -> bool:
+        """True where no command tells the interval between a watcher's reports, and what the first one is."""
+        return self.parsed.kind in WATCHERS and self.is_measured and not self.parsed.command
 
     @property
     def needs_log_unit(self) -> bool:

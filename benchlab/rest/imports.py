@@ -266,6 +266,15 @@ class ChosenSerializer(ObjectSerializer):
         allow_blank=True,
         help_text="of a latency log of fio that says neither (`needs`): us before fio 3.0, ns since",
     )
+    interval = serializers.FloatField(
+        default=None,
+        allow_null=True,
+        help_text="Seconds between the reports of iostat or zpool iostat, where no command tells",
+    )
+    first_counts = serializers.BooleanField(
+        default=False,
+        help_text="Likewise: the first report is as the others (-y), and not the average since boot",
+    )
     beside = PlaceSerializer(
         default=None,
         allow_null=True,

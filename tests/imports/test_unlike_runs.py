@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import call_command
 
 from benchlab.campaigns.models import Campaign, Workload
 from benchlab.hosts.models import Host
 from benchlab.imports.models import Draft
+from benchlab.runs.models import Series
 from tests.api.conftest import client_of
 
 JSON = Path(__file__).parents[1] / "cases" / "tools" / "fio" / "3.33-randrw.json"
@@ -245,3 +247,49 @@ def test_groups_of_one_run_are_workloads_of_their_own(web):
     assert list(
         campaign.runs.order_by("pk").values_list("options__name", "outstanding", "point")
     ) == [("a", 1, {}), ("b", 1, {})]
+
+
+HEADINGS = (
+    "Device r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s wrqm/s %wrqm w_await wareq-sz"
+    " d/s dkB/s drqm/s %drqm d_await dareq-sz aqu-sz %util"
+)
+REPORT = "\n{}\nsda {:.2f} {:.2f} 0.00 0.00 1.00 4.00" + 12 * " 0.00" + " {:.2f} {:.2f}\n"
+IOSTAT = "Linux 5.10.0 (h)  01/01/24  _x86_64_  (4 CPU)\n" + "".join(
+    REPORT.format(HEADINGS, rate, 4 * rate, rate / 1000, rate / 10) for rate in (100, 300, 200)
+)
+
+
+def test_a_watcher_alone_shows_what_the_devices_did(web):
+    campaign = agree(web, hand_in(web, IOSTAT))
+    page = web.get(f"/campaigns/{campaign.pk}/").content.decode()
+    assert "What the devices did" in page and "250 IOPS" in page and "1.02 MB/s" in page
+    assert f'href="/runs/{campaign.runs.get().pk}/"' in page
+
+
+@pytest.mark.parametrize(
+    ("told", "times"),
+    [
+        ({}, [1, 2]),
+        ({"interval": "5"}, [5, 10]),
+        ({"interval": "5", "first_counts": "on"}, [5, 10, 15]),
+    ],
+)
+def test_a_watcher_without_a_command_is_asked_about(web, told, times):
+    draft = hand_in(web, IOSTAT)
+    key = f"r{draft.files.get().pk}-{draft.files.get().reading['found'][0]['first']}"
+    page = web.get(f"/import/{draft.pk}/").content.decode()
+    assert f'name="{key}-interval"' in page and f'name="{key}-first_counts"' in page
+    campaign = agree(web, draft, **{f"{key}-{name}": value for name, value in told.items()})
+    for again in (False, True):
+        if again:
+            call_command("reparse")
+        series = Series.objects.get(attempt__run__campaign=campaign, metric="read.iops")
+        assert list(series.times) == times
+        assert list(series.values) == ([100, 300, 200] if "first_counts" in told else [300, 200])
+
+
+def test_a_watcher_with_a_command_is_not_asked_about(web):
+    draft = hand_in(web, f"$ iostat -dxy 5 3\n{IOSTAT}")
+    assert "Seconds between reports" not in web.get(f"/import/{draft.pk}/").content.decode()
+    agree(web, draft)
+    assert list(Series.objects.get(metric="read.iops").values) == [100, 300, 200]

@@ -346,9 +346,12 @@ def _results_context(
         lines = read_groups(request.user, [campaign.pk])
     answers_mark = f"{progress_now.ended or ''}{dismissals.campaign_version(campaign)}"
     cards = [] if same else campaign_cards(request.user, campaign.pk, query, lines)
+    heat_map = heat.build_heat_map(campaign, lines, query)
+    only_watched = bool(campaign.source) and not heat_map.name
     return {
         "campaign_lines": None if same else lines,
-        "heat": heat.build_heat_map(campaign, lines, query),
+        "heat": heat_map,
+        "watched": attempt_figures.watched_runs(campaign) if only_watched else [],
         "cards": cards,
         "results_live": not over,
         "results_shown": shown_before
