@@ -206,7 +206,7 @@ def read_kdiskmark(lines: Lines) -> Iterator[ParsedResult]:
 
 DRIVERS = {
     "crystaldiskmark": LineReader(
-        "CrystalDiskMark", ("(Q=", "(QD=", "CrystalDiskMark"), read_crystaldiskmark
+        "CrystalDiskMark", ("(Q", "CrystalDiskMark"), read_crystaldiskmark
     ),
     "kdiskmark": LineReader("KDiskMark", ("(Q=",), read_kdiskmark),
 }

@@ -27,6 +27,8 @@ ELB_RANKS = re.compile(r"IO(?: (rd|wr))? lat % us ?: \[ ((?:[\d.]{1,10}%<=\d{1,1
 ELB_RANK = re.compile(r"([\d.]{1,10})%<=(\d{1,12})")
 ELB_OTHER = re.compile(r"[A-Za-z][\w %/.]{0,30}:.*|-{3,}|=[= ]+|NOTE: .*|WARNING: .*|\[.*\]")
 MOVING = ("READ", "WRITE")
+# lines between a command and its table
+REMARKS = ("NOTE: ", "WARNING: ")
 ELB_NOTE = (
     "elbencho: figures are those of the last thread to end (LAST DONE), MiB/s without decimals; percentiles are upper"
     " bounds"
@@ -51,7 +53,7 @@ def read_elbencho(lines: Lines) -> Iterator[ParsedResult]:
             head = at
         elif ELB_START.fullmatch(words):
             starts.append((at, head))
-        elif line.startswith("ISO date,"):
+        elif line.strip().startswith("ISO date,"):
             csv_head = at
         elif csv_head >= 0 and line.count(",") >= 20:
             yield _csv_result(lines, csv_head, at)
@@ -94,7 +96,10 @@ def _phase_result(lines: Lines, span: tuple[int, int], head: int) -> ParsedResul
             why = "the phase is truncated: it has neither IOPS nor throughput"
             return common.named_result("elbencho", lines, first, last, why)
         return None
-    place, command = common.command_above(lines, head if head >= 0 else first, "elbencho")
+    above = head if head >= 0 else first
+    while above > 0 and lines[above - 1].strip().startswith(REMARKS):
+        above -= 1
+    place, command = common.command_above(lines, above, "elbencho")
     options = _elbencho_options(command)
     mix = re.fullmatch(r"RWMIX(\d{1,3})", phase)
     if command and (mix or phase in MOVING):

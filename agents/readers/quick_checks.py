@@ -115,6 +115,8 @@ IOPING_NOTE = "ioping issues one request at a time: these are times, not what th
 PAUSES = (
     "it pauses between requests (1 s by default): iops and bandwidth are those of the busy time"
 )
+# -S sets another size
+FILE_NOTE = "on a directory, ioping uses a file of 1 MiB by default, which caches may hold"
 UNKNOWN_WAY = "the text does not say whether ioping read or wrote"
 
 
@@ -193,7 +195,11 @@ def _ioping_block(
         ),
         options=_ioping_options(target, way, request, command),
         outstanding=1,
-        notes=(*notes, *(() if way else (UNKNOWN_WAY,))),
+        notes=(
+            *notes,
+            *([] if target.startswith("/dev/") else [FILE_NOTE]),
+            *([] if way else [UNKNOWN_WAY]),
+        ),
     )
 
 
@@ -386,7 +392,8 @@ DRIVERS = {
     ),
     "gnome_disks": LineReader(
         "GNOME Disks benchmark",
-        ("Read Rate", "Write Rate", "Access Time"),
+        # an average is in every such dialog
+        ("Average ",),
         read_gnome_disks,
     ),
 }

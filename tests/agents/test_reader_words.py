@@ -9,6 +9,7 @@ import pytest
 
 from agents.drivers import registry, text_reading
 from agents.texts.parsed_result import ParsedResult
+from tests.agents.test_line_readers import READERS
 from tests.agents.test_readers import cases, name_of, text_of
 from tests.each_case import check_each
 
@@ -26,7 +27,18 @@ def check_words(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["bonnie", "dd", "figures", "icf", "iometer", "iostat", "pg_test_fsync", "zpool_iostat"]
+    "kind",
+    [
+        "bonnie",
+        "dd",
+        "figures",
+        "icf",
+        "iometer",
+        "iostat",
+        "pg_test_fsync",
+        "zpool_iostat",
+        *READERS,
+    ],
 )
 def test_readers_of_others_do_not_look_at_fios_json(kind: str, monkeypatch) -> None:
     text = (Path(__file__).parents[1] / "cases" / "tools" / "fio" / "3.33-randrw.json").read_text()
