@@ -20,7 +20,7 @@ from django.db.models import Exists, OuterRef
 from benchlab import __version__
 from benchlab.campaigns.models import Campaign
 from benchlab.diagnosis import campaigns
-from benchlab.diagnosis.answer_json import AnswerJson, DiagnosisJson, answer_to_json, merge_answers
+from benchlab.diagnosis.answer_json import AnswerJson, answer_to_json, merge_answers
 from benchlab.diagnosis.answers import MAX_SHOWN, NOTHING_WRONG, Answer, diagnose
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.model import Diagnosis, Verdict, all_rules
@@ -121,10 +121,3 @@ def campaign_answer(campaign: Campaign) -> AnswerJson | None:
     row = getattr(campaign, "diagnosis", None)
     answer: AnswerJson | None = row.answer if row else None
     return answer if answer and answer["readable"] else None
-
-
-def run_diagnoses(campaign: Campaign, run: int) -> list[DiagnosisJson]:
-    """Those diagnoses of its campaign that are about this run."""
-    answer = campaign_answer(campaign)
-    rows = [*answer["shown"], *answer["folded"]] if answer else []
-    return [row for row in rows if run in row["runs"]]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from benchlab.diagnosis.campaign_answers import sweep_campaigns
+from benchlab.findings.models import Looked
 from benchlab.imports import diagnose_text, drafts
 from tests.browser.person import Person
 from tests.charts import made
@@ -68,5 +70,25 @@ def test_a_guest_reads_the_answer_on_the_same_page(chromium, live_server, db, se
     expect(page.locator("#diagnosis > article")).to_have_count(3)
     expect(page.locator("#diagnose-text")).to_have_value(FIO)
     person.look("diagnose-answer")
+    person.close()
+    assert person.complaints == []
+
+
+def test_a_campaign_has_the_same_card(chromium, live_server, team, user):
+    campaign, host = made.campaign(team), made.host(team)
+    made.swept(campaign, host, made.topology(team, "raw"), made.workload(team), depths=(1, 4))
+    Looked.objects.create(campaign=campaign)
+    sweep_campaigns()
+    person = Person(chromium, live_server.url)
+    person.log_in("alice", "alice-password")
+    person.page.goto(f"/campaigns/{campaign.pk}/")
+    expect(person.page.locator("#diagnosis > article")).to_have_count(3)
+    person.drawn()
+    person.look("diagnosis-campaign")
+    person.page.locator("#diagnosis").get_by_role(
+        "link", name=str(campaign.runs.first().pk), exact=True
+    ).first.click()
+    expect(person.page.get_by_text("Cap of the cloud")).to_be_visible()
+    person.look("diagnosis-run")
     person.close()
     assert person.complaints == []

@@ -45,6 +45,13 @@ def test_its_page_shows_three_with_their_runs(web, diagnosed):
     assert "4 of the 4 runs" in first
 
 
+def test_a_run_s_page_names_its_causes(web, diagnosed):
+    text = web.get(f"/runs/{diagnosed.runs.first().pk}/").content.decode()
+    causes = text[text.index('id="causes-title"') :].partition("</section>")[0]
+    assert "Cap of the cloud" in causes and "Pace of the medium" not in causes
+    assert f"/campaigns/{diagnosed.pk}/#diagnosis" in causes
+
+
 def test_a_next_step_keeps_the_options_of_the_run(diagnosed):
     answer = CampaignAnswer.objects.get().answer
     steps = [step for row in answer["shown"] for step in row["next_steps"]]

@@ -9,7 +9,10 @@ from typing import Any
 
 from django import template
 
-from benchlab.diagnosis.answer_json import AnswerJson
+from benchlab.campaigns.models import Run
+from benchlab.diagnosis.answer_json import AnswerJson, DiagnosisJson
+from benchlab.diagnosis.model import Verdict
+from benchlab.diagnosis.models import CampaignAnswer
 from benchlab.hosts.models import Host
 
 register = template.Library()
@@ -32,3 +35,14 @@ def can_measure(context: Mapping[str, Any], answer: AnswerJson) -> bool:
         return False
     hosts = Host.objects.for_user(user).current()
     return hosts.exclude(access=Host.Access.DESCRIBED).exists()
+
+
+@register.simple_tag
+def causes_of_run(run: Run) -> list[DiagnosisJson]:
+    """The doubts and limits that this run shows, by its campaign's stored diagnosis. One query.
+
+    Their figures may be those of another run with the same cause, so a page names the causes alone.
+    """
+    row = CampaignAnswer.objects.filter(campaign=run.campaign_id).first()
+    rows = [*row.answer["shown"], *row.answer["folded"]] if row else []
+    return [one for one in rows if run.pk in one["runs"] and one["verdict"] != Verdict.FINE]
