@@ -285,7 +285,7 @@ def campaigns_by_hash(draft: Draft) -> dict[str, Campaign]:
 
 
 def to_json(reading: Reading, machine: Sequence[MachineRow] = ()) -> dict[str, Any]:
-    """What is stored of a file that was read: results, lines that nobody knows, and the machine that it shows."""
+    """JSON of a file that was read: results, lines that nobody knows, and the machine that it shows."""
     return {
         "found": [
             {
