@@ -64,6 +64,8 @@ WHITE = str.maketrans({"\u00a0": " ", "\u202f": " ", "\r": " ", "\t": " "})
 
 def find_results(text: str, name: str) -> list[ParsedResult]:
     documents = list(islice(_documents(text), MANY))
+    if _is_whole(text, documents):
+        return [documents[0].block]
     terse, texts = fio_terse.RATES_OF.search(text), "(groupid=" in text or "msec" in text
     plain = text.translate(WHITE) if terse or texts else ""
     lines = list(islice(_terse_blocks(plain), MANY)) if terse else []
@@ -78,6 +80,16 @@ def find_results(text: str, name: str) -> list[ParsedResult]:
     results = _fio.once(results, _fio.with_doubts(single))
     results += _fragments(plain, [*results, *(printed.block for printed in all_texts)])
     return sorted(results, key=lambda result: result.first)
+
+
+def _is_whole(text: str, documents: Sequence[Printed]) -> bool:
+    """True if the text is one document and nothing else, so that no other format need be looked for."""
+    if len(documents) != 1 or documents[0].block.trouble or not START_PATTERN.match(text):
+        return False
+    end = len(text)
+    while text[end - 1].isspace():
+        end -= 1
+    return documents[0].block.last == text.count("\n", 0, end) + 1 and text[end - 1] == "}"
 
 
 def _fragments(text: str, results: Sequence[ParsedResult]) -> Iterator[ParsedResult]:

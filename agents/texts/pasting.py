@@ -45,6 +45,7 @@ ENTITY = re.compile(r"&(?:gt|lt|quot|nbsp|#39|#x27|#34|#60|#62|#160);")
 # Of Markdown: a row, and the line below its headings
 TABLE_ROW = re.compile(r"[ \t]*\|(.*[^\s|].*)\|[ \t]*")
 TABLE_LINE = re.compile(r"[ \t]*\|(?:[ \t]*:?-{2,}:?[ \t]*\|)+[ \t]*")
+DOCUMENT_BEGINS = re.compile(r"\s{0,9}\{\s{0,9}\"[\w ]{1,40}\"\s*:")
 # characters of a line that a mail broke, at least
 BROKEN_LINE = 55
 # characters in which the first line's mark would be
@@ -76,6 +77,8 @@ def strip_marks(text: str) -> StrippedText:
         while OVERTYPED.search(text):
             text = OVERTYPED.sub("", text)
         text = text.translate(LEFT_BEHIND)
+    if _is_bare_document(text):
+        return StrippedText(text)
     if any(tag in text for tag in TAGGED):
         text = unescape_lines(TAGS.sub("", text)).replace("\xa0", " ")
         notes.append("Tags of a web page (<pre>, [code]) were taken off.")
@@ -99,6 +102,12 @@ def strip_marks(text: str) -> StrippedText:
         text, spans = _without_tables(text)
         notes += [f"Bars of a table taken off: {_describe_spans(spans)}."] if spans else []
     return StrippedText(text, tuple(notes))
+
+
+def _is_bare_document(text: str) -> bool:
+    """True for JSON from the first character to the last: marks would stand before its brace. It may be large."""
+    begin, end = DOCUMENT_BEGINS.match(text), text[-HEAD:].rstrip()
+    return bool(begin) and end.endswith("}") and "\n>" not in text
 
 
 def _without_tables(text: str) -> tuple[str, list[tuple[int, int]]]:

@@ -201,3 +201,11 @@ def test_a_screen_that_was_moved_about_in_keeps_its_words_apart() -> None:
         "a.txt", b"\x1b[2J\x1b[1;1HDevice\x1b[3Cr/s\x1b[2;1Hsda\x1b[Kx\r\n"
     ).text
     assert [line.split() for line in shown.split("\n") if line.strip()] == [["Device", "r/s"], ["sdax"]]  # fmt: skip
+
+
+def test_a_bare_document_is_not_searched_for_marks() -> None:
+    """It may have 100 MB. One that was quoted, or has somebody's words behind it, is."""
+    document = '{\n  "fio version" : "fio-3.33",\n  "note" : "a | b &gt; c"\n}\n'
+    assert pasting.strip_marks(document).text is document
+    for marked in (document.replace("\n", "\n> "), f"{document}```\n&gt; thanks\n"):
+        assert pasting.strip_marks(marked).text != marked
