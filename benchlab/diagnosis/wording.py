@@ -29,6 +29,11 @@ def count(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+def count_of(number: int, noun: str) -> str:
+    """ "1 job", "4 jobs"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def per_second(value: float) -> str:
     """ "183/s", "41,877/s"."""
     return f"{count(value)}/s"

@@ -113,7 +113,7 @@ def _judge_spinning(evidence: Evidence, result: Result, disks: tuple[str, ...]) 
         return Verdict.FINE, claim, text, step
     if asked > 1 and low * number <= operations <= most and tail < 10 * SLOW_TAIL_S:
         claim = f"{ops(operations)} at random is normal for {_disks(number)}, which seek for each request."
-        text = f"{asked} in flight: {low * number:.0f} to {most:.0f} IOPS are usual."
+        text = f"{asked} in flight: {count(low * number)} to {count(most)} IOPS are usual."
         step = NextStep(
             "For MB/s measure in order.",
             edit_command(result, rw="write" if result.writes else "read", bs="1M"),

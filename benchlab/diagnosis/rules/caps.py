@@ -23,6 +23,8 @@ FLAT_RANGE = 0.03
 # the same, and how near a cap must be, where no line tells of a cloud: SSDs are steady to 1 % as well
 VERY_FLAT = 0.004
 EXACT = 0.006
+# IOPS; more is rarely sold, and is what an SSD of one's own may do
+MOST_SOLD = 20_500
 CAPPED_S = 30.0
 # IOPS of a sweep that differ by less do not grow with the depth
 SAME_RATE = 0.07
@@ -220,6 +222,8 @@ def _cap(evidence: Evidence, result: Result) -> tuple[str, list[str]] | None:
         return None
     near = media.CAP_TOLERANCE if cloud else EXACT
     at_iops = [v for v in media.caps_at_iops(operations, near) if _holds(v, operations, transfer)]
+    if not cloud and operations > MOST_SOLD:
+        at_iops = []
     at_rate = [
         v for v in media.caps_at_bandwidth(transfer, near) if _holds(v, operations, transfer)
     ]

@@ -59,13 +59,16 @@ def fast_enough_for_etcd(evidence: Evidence) -> Iterator[Diagnosis]:
 
 
 def _like_etcd(evidence: Evidence, result: Result) -> bool:
-    """True for fio's test of a write-ahead log: small writes in order, an fdatasync after each, one at a time."""
-    named = "etcd" in result.command or any("etcd" in line.lower() for line in evidence.lines[:400])
-    small = (result.block or 1e9) <= 8192
-    alone = result.random is False and small and (result.jobs or 1) == 1
-    return named or (
-        alone and result.options.get("fdatasync") in (1, "1", True) and result.block != 4096
-    )
+    """True for a test of a write-ahead log: small writes in order, an fdatasync after each, one at a time.
+
+    Blocks of whole sectors are other databases' as well.
+    """
+    if "etcd" in result.command or any("etcd" in line.lower() for line in evidence.lines[:400]):
+        return True
+    block = result.block or 0
+    alone = result.random is False and result.asked_in_flight == 1
+    each = result.options.get("fdatasync") in (1, "1", True)
+    return alone and each and block <= 8192 and block % 512 != 0
 
 
 @rule("R30", "sysbench's own fsyncs", Stage.ASKED)

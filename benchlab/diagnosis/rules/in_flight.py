@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from benchlab.diagnosis.evidence import DIRECTIONS, Evidence, Result
 from benchlab.diagnosis.limits import headline_figure
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
-from benchlab.diagnosis.wording import count, edit_command, ops, percent, rate, seconds
+from benchlab.diagnosis.wording import count, count_of, edit_command, ops, percent, rate, seconds
 
 # share of the time of each job that it spent in submission, from which its depth is there (0.9 to 1.05: batches add up)
 IN_SUBMISSION = (0.9, 1.08)
@@ -118,7 +118,7 @@ def _asked_rate(result: Result) -> tuple[str, str, str, Verdict] | None:
         jobs = result.jobs or 1
         for limit in {sum(limits), *limits} if limits else ():
             if measured and abs(measured / (limit * jobs) - 1) < 0.05:
-                text = f"{option}={result.options[option]} x {jobs} job{'s' if jobs > 1 else ''}: {show(limit * jobs)}."
+                text = f"{option}={result.options[option]} x {count_of(jobs, 'job')}: {show(limit * jobs)}."
                 claim = f"{show(measured)} is the rate that {option} asked for, not a limit of the storage."
                 return option, claim, text, Verdict.LIMIT
     return None
@@ -236,7 +236,7 @@ def depth_ignored(evidence: Evidence) -> Iterator[Diagnosis]:
             Verdict.DOUBT,
             f"{result.engine} waits for each I/O{each}: {one} and not {depth * jobs}. iodepth={depth} "
             f"has no effect on a synchronous engine.",
-            f"{headline_figure(result)} is what {jobs} waiting thread{'s' if jobs > 1 else ''} can get, "
+            f"{headline_figure(result)} is what {count_of(jobs, 'waiting thread')} can get, "
             f"not what the storage can do.",
             tuple(_one_each_proofs(result, depth, jobs)),
             ("The target may be memory or a cache, if the latency is below that of the medium.",),
@@ -275,7 +275,8 @@ def _one_each_proofs(result: Result, depth: int, jobs: int) -> Iterator[Proof]:
     yield Proof(f"ioengine={result.engine} with iodepth={depth}.", (result.first,))
     seen, latency = result.in_flight, result.latency
     if seen and latency:
-        text = f"{ops(result.operations or 0)} x {seconds(latency)} = {seen:.2g} in flight over {jobs} job(s)."
+        over = count_of(jobs, "job")
+        text = f"{ops(result.operations or 0)} x {seconds(latency)} = {seen:.2g} in flight over {over}."
         line = (
             result.line("lat.mean") or result.line("read.lat.mean") or result.line("write.lat.mean")
         )
@@ -374,7 +375,10 @@ def _submission_proofs(result: Result) -> Iterator[Proof]:
         if not slat or not operations:
             continue
         line = result.line(f"{way}.slat.mean")
-        text = f"slat {seconds(slat)} x {count(operations)}/s / {jobs} job(s) = {slat * operations / jobs:.2f}: "
+        inside = f"{slat * operations / jobs:.2f}"
+        text = (
+            f"slat {seconds(slat)} x {count(operations)}/s / {count_of(jobs, 'job')} = {inside}: "
+        )
         yield Proof(text + "the job is always inside submission.", (line,))
     at_disk, counted = result.disk_ios("write" if result.writes else "read"), result.counted
     if at_disk is not None and counted and at_disk < 0.8 * counted:

@@ -39,7 +39,8 @@ def read_from_memory(evidence: Evidence) -> Iterator[Diagnosis]:
         if not sure and not (result.direct is False and len(weak) > 1):
             continue
         limit = medium_limit(evidence, result)
-        most = f": {limit[1]} gives at most {rate(limit[0])}" if limit else ""
+        above = limit is not None and (result.rate or 0) > limit[0]
+        most = f": {limit[1]} gives at most {rate(limit[0])}" if limit and above else ""
         yield Diagnosis(
             Verdict.DOUBT,
             f"{headline_figure(result)} came from memory: {_why_buffered(result)} the page cache answered "
