@@ -16,7 +16,7 @@ from agents.context.model import Fact, Facts, Value
 from agents.contracts import Metric, Series, Unit
 from benchlab.analysis.evidence import Device, Layer, Run, Track, tool_options
 from benchlab.campaigns.models import Campaign
-from benchlab.diagnosis.answers import MAX_SHOWN, Answer, diagnose, rank
+from benchlab.diagnosis.answers import MAX_SHOWN, Answer, rank
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.model import Diagnosis, Proof
 from benchlab.findings import stored_runs
@@ -56,27 +56,11 @@ POOL_PREFIX = "zpool."
 ARRAY, POOL, DATASET, VOLUME = "md0", "pool", "pool/data", "vg/lv"
 
 
-def diagnose_campaign(campaign: Campaign) -> Answer:
-    """The answer for all runs of the campaign that are looked at: each cause once, from the run that shows it best."""
-    return merge_answers([diagnose(evidence) for evidence in read_spread_evidence(campaign)])
-
-
-def diagnose_attempt(attempt: int) -> Answer:
-    """The answer for one attempt of a run."""
-    return merge_answers([diagnose(evidence) for evidence in read_evidence([attempt])])
-
-
 def read_spread_evidence(campaign: Campaign) -> Iterator[Evidence]:
     """Evidence of at most MAX_RUNS runs of the campaign, evenly spread."""
     pks = list(succeeded_attempts(campaign).order_by("pk").values_list("pk", flat=True))
     step = max(-(-len(pks) // MAX_RUNS), 1)
     return read_evidence(pks[::step])
-
-
-def read_campaign_evidence(campaign: Campaign) -> Iterator[Evidence]:
-    """Evidence of each run of the campaign that succeeded, in the order in which they were measured."""
-    pks = succeeded_attempts(campaign).order_by("pk").values_list("pk", flat=True)
-    return read_evidence(list(pks))
 
 
 def read_evidence(attempts: Sequence[int]) -> Iterator[Evidence]:
