@@ -11,7 +11,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from agents.context.model import Fact
 from benchlab.diagnosis import wording
@@ -23,6 +22,8 @@ PARTITION = re.compile(
     r"((?:nvme\d+n\d+|mmcblk\d+)(?=p\d)|[shv]d[a-z]+(?=\d)|xvd[a-z]+(?=\d))p?\d+"
 )
 CLASSES = ("logs", "log", "cache", "special", "dedup", "spares", "spare")
+# B: from here on a request of an array covers much of a stripe
+LARGE_REQUEST = 64 * 1024
 # headline figures, of which the first that both tests print is compared
 SPEEDS = (
     "iops",
@@ -195,11 +196,6 @@ def log_loads(loads: Mapping[str, Load]) -> list[Load]:
     return [load for name, load in loads.items() if set(name.split("/")[1:-1]) & {"logs", "log"}]
 
 
-def others_median(values: Sequence[float], index: int) -> float:
-    """Median of the values without that one."""
-    return median([value for at, value in enumerate(values) if at != index])
-
-
 def tests(evidence: Evidence) -> Iterator[tuple[int, Result]]:
     """The results of tools that made load, with their indices."""
     for index, result in enumerate(evidence.results):
@@ -310,3 +306,39 @@ def headline_text(result: Result) -> str:
     if operations:
         return wording.ops(operations)
     return wording.rate(rate or result.number("write.block.bandwidth") or 0)
+
+
+def whole_pools(loads: Mapping[str, Load]) -> list[Load]:
+    """Loads of whole pools in zpool iostat."""
+    return [load for name, load in loads.items() if "/" not in name]
+
+
+def zpool_loads(evidence: Evidence) -> Iterator[tuple[int, Result, Mapping[str, Load]]]:
+    """Results of zpool iostat with their indices and loads."""
+    for index, result in enumerate(evidence.results):
+        if result.kind == "zpool_iostat":
+            yield index, result, loads_of(result, index)
+
+
+def pool_names(evidence: Evidence) -> list[str]:
+    """Names of the pools that facts or zpool iostat tell of."""
+    named = [fact.subject for fact in evidence.facts.with_name("pool.capacity")]
+    watched = [load.device for _, _, loads in zpool_loads(evidence) for load in whole_pools(loads)]
+    return list(dict.fromkeys((*named, *watched)))
+
+
+def is_zfs(evidence: Evidence) -> bool:
+    """True where facts or a watcher tell of ZFS."""
+    return any(f.name.startswith(("pool.", "zfs.")) for f in evidence.facts) or any(
+        result.kind == "zpool_iostat" for result in evidence.results
+    )
+
+
+def headline_lines(*results: Result) -> tuple[int, ...]:
+    """Lines of the tests' headline figures."""
+    return at(*(result.headline() or result.last for result in results))
+
+
+def array_name(evidence: Evidence) -> str:
+    """Name of the first array that the facts tell of; "md0" without one."""
+    return next((fact.subject for fact in evidence.facts.with_name("md.level")), "md0")

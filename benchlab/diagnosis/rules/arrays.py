@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of md and LVM: what parity, its stripe cache, the write-intent bitmap and stripes cost."""
+"""Parity of md arrays: small writes, and streams through a small stripe cache."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from benchlab.analysis.formats import rate, ratio_number, times_text
+from benchlab.analysis.formats import rate, times_text
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.loads import (
+    LARGE_REQUEST,
     Load,
     all_loads,
     any_rotational,
     array_members,
+    array_name,
     at,
     changed,
+    headline_lines,
     headline_text,
-    loads_of,
     member_loads,
-    reads_only,
     tests,
     writes_only,
 )
@@ -29,14 +30,10 @@ from benchlab.diagnosis.wording import size as size_text
 
 # md levels with parity -> number of parity disks
 PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
-# md levels that spread requests over members
-STRIPED = ("raid0", "raid10")
 # Reads of the members for each write of the array: parity of small writes needs 1 to 3, docs/diagnosis.md R33.
 LEAST_READS = 0.5
 # Share of the members' writes that are read in a stream: below it a stripe is seldom incomplete, R35.
 LEAST_STREAM_READS = 0.05
-# B: from here on a request of the array covers much of a stripe
-LARGE_REQUEST = 64 * 1024
 # B: mdadm's default chunk
 DEFAULT_CHUNK = 512 * 1024
 # pages per member: md's default is 256, and 4096 to 8192 are advised, R35
@@ -45,11 +42,9 @@ SMALL_STRIPE_CACHE = 1024
 LEAST_WRITES = 10.0
 # op/s of small random I/O that a disk that spins does at most with a queue
 DISK_MOST = 200.0
-
 # percent of a core from which a thread is full
 FULL_CORE = 90
 MD_THREAD = re.compile(r"\bmd\d+_raid[456]\b")
-BITMAP_CHANGE = re.compile(r"--bitmap(-chunk)?[= ]\S+")
 STRIPE_CACHE_CHANGE = re.compile(r"stripe_cache_size|group_thread_cnt")
 
 
@@ -290,12 +285,13 @@ def stripe_cache(evidence: Evidence) -> Iterator[Diagnosis]:
             "parity costs reads.",
             (
                 Proof(
-                    f"{headline_text(before)}, then {headline_text(after)}", _lines(before, after)
+                    f"{headline_text(before)}, then {headline_text(after)}",
+                    headline_lines(before, after),
                 ),
                 Proof("the change between the two", lines),
             ),
             ("The order of the runs could matter: repeat the first one.",),
-            (_stripe_cache_step(_array_name(evidence)),),
+            (_stripe_cache_step(array_name(evidence)),),
             results=(first, second),
             silences=("R33", "R18"),
         )
@@ -366,10 +362,6 @@ def _full_thread(evidence: Evidence) -> tuple[str, float, int] | None:
     return None
 
 
-def _array_name(evidence: Evidence) -> str:
-    return next((fact.subject for fact in evidence.facts.with_name("md.level")), "md0")
-
-
 def _stripe_cache_step(name: str) -> NextStep:
     return NextStep(
         "Try a larger stripe cache (4096 to 8192 pages of 4 KiB per member), and more threads on SSDs.",
@@ -377,136 +369,3 @@ def _stripe_cache_step(name: str) -> NextStep:
         "The members' reads fall and the rate rises; if neither changes, the writes do not cover whole stripes.",
         risk="It takes memory: 4 KiB for each page and member, and is gone after a restart.",
     )
-
-
-def _lines(*results: Result) -> tuple[int, ...]:
-    return at(*(result.headline() or result.last for result in results))
-
-
-@rule("R34", "Write-intent bitmap with small chunks", Stage.LAYOUT)
-def write_intent_bitmap(evidence: Evidence) -> Iterator[Diagnosis]:
-    """The same test twice with a change of the bitmap between, and unlike writes."""
-    for first, before, second, after, ratio, lines in changed(evidence, BITMAP_CHANGE, 1.3):
-        if reads_only(before):
-            continue
-        chunk = next(iter(evidence.facts.with_name("md.bitmap_chunk")), None)
-        piece = (
-            f"{size_text(float(chunk.value))} "
-            if chunk and not isinstance(chunk.value, str)
-            else ""
-        )
-        kinds = [fact for fact in evidence.facts.with_name("md.bitmap") if fact.line]
-        yield Diagnosis(
-            Verdict.LIMIT,
-            f"The write-intent bitmap costs {times_text(max(ratio, 1 / ratio))}: {_writes_text(before)} before "
-            "its change, "
-            f"{_writes_text(after)} after it.",
-            f"Before the first write to each {piece}chunk, md makes the chunk's bit durable on every member: a "
-            "seek to the "
-            "bitmap and back on disks that spin.",
-            (
-                Proof(f"{_writes_text(before)}, then {_writes_text(after)}", _lines(before, after)),
-                Proof("the bitmap was changed between", lines),
-                *(
-                    [Proof(f"bitmap chunk {piece.strip()}", (chunk.line,))]
-                    if piece and chunk and chunk.line
-                    else []
-                ),
-                *[Proof(f"bitmap: {fact.value}", (fact.line,)) for fact in kinds[:1]],
-                *_unchanged_reads(before, after),
-            ),
-            ("A cache that warmed up between the runs would speed up reads as well.",),
-            (
-                NextStep(
-                    "Keep a bitmap, with large chunks, or an external one on an SSD.",
-                    f"mdadm --grow --bitmap=none /dev/{_array_name(evidence)} && "
-                    f"mdadm --grow --bitmap=internal --bitmap-chunk=128M /dev/{_array_name(evidence)}",
-                    "Nearly the rate without a bitmap. Without one, a crash costs a resync of the whole array.",
-                    risk="Between the two commands a crash would cost a resync of the whole array.",
-                ),
-            ),
-            confidence=0.9,
-            results=(first, second),
-            silences=("R18", "R33", "R35"),
-        )
-        return
-
-
-def _writes_text(result: Result) -> str:
-    value = result.number("write.block.bandwidth") or result.rate
-    return rate(value) if value and not result.operations else headline_text(result)
-
-
-def _unchanged_reads(before: Result, after: Result) -> list[Proof]:
-    for name in ("read.block.bandwidth", "read.bandwidth"):
-        old, new = before.number(name), after.number(name)
-        if old and new and 0.8 <= new / old <= 1.25:
-            lines = at(before.line(name), after.line(name))
-            return [Proof(f"reads are alike: {rate(old)} and {rate(new)}", lines)]
-    return []
-
-
-@rule("R46", "A stripe with one I/O at a time", Stage.LAYOUT)
-def one_at_a_time(evidence: Evidence) -> Iterator[Diagnosis]:
-    """A test of one I/O at a time on a stripe, whose members therefore work in turn."""
-    stripes = [
-        (fact.subject, len(array_members(evidence, fact.subject)), fact)
-        for fact in evidence.facts.with_name("md.level")
-        if str(fact.value) in STRIPED
-    ]
-    for fact in evidence.facts.with_name("lv.stripes"):
-        if not isinstance(fact.value, str):
-            stripes.append((fact.subject, int(fact.value), fact))
-    for index, result in tests(evidence):
-        size = result.block or 0
-        alone = result.outstanding == 1 and result.random and not result.durable
-        for name, members, fact in stripes if alone and size <= LARGE_REQUEST else ():
-            path = result.target
-            if members < 2 or (path.startswith("/dev/") and not _is_device(path, name)):
-                continue
-            utils = _utils(evidence, name)
-            yield Diagnosis(
-                Verdict.LIMIT,
-                f"One I/O at a time keeps one of the {members} members of {name} busy: a stripe is no faster "
-                "than one disk at "
-                f"depth 1 ({headline_text(result)}).",
-                "Each small request goes to one member, and the next is sent when it is done. More members "
-                "serve more "
-                "requests at once, not one request sooner.",
-                (
-                    Proof(f"1 I/O in flight, {headline_text(result)}", at(result.headline())),
-                    Proof(f"{name} has {members} members", at(fact.line)),
-                    *(
-                        [Proof(f"the members' busy times sum to {ratio_number(sum(utils))}")]
-                        if utils
-                        else []
-                    ),
-                ),
-                ("A synchronous engine ignores iodepth: then raise numjobs.",),
-                (
-                    NextStep(
-                        "Measure with more I/Os in flight.",
-                        edit_command(result, ioengine="libaio", iodepth=8 * members)
-                        or f"fio --name=depth --filename={path or '/mnt/array/test'} --size=8G --rw=randread --bs=4k "
-                        f"--direct=1 --ioengine=libaio --iodepth={8 * members} --runtime=60 --time_based",
-                        f"Up to {members} times the rate; if it stays, the members share a limit.",
-                        {"iodepth": [1, members, 8 * members]},
-                    ),
-                ),
-                confidence=0.7,
-                results=(index,),
-            )
-            return
-
-
-def _is_device(path: str, name: str) -> bool:
-    plain = path.removeprefix("/dev/").removeprefix("mapper/")
-    return plain in (name, name.replace("/", "-")) or plain.startswith("md/")
-
-
-def _utils(evidence: Evidence, name: str) -> list[float]:
-    for index, result in enumerate(evidence.results):
-        members = member_loads(evidence, name, loads_of(result, index))
-        if members and all(load.util is not None for load in members):
-            return [load.util or 0 for load in members]
-    return []

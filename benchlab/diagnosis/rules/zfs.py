@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pools of ZFS: block sizes, raidz, log devices, a pool that is full, and transaction groups."""
+"""Pools of ZFS: block sizes, raidz, a pool that is full, and transaction groups."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from statistics import mean, median
 
@@ -17,17 +17,16 @@ from benchlab.diagnosis.loads import (
     all_loads,
     any_rotational,
     at,
-    before_and_after,
     changed,
     headline_text,
-    is_network_target,
-    lines_between,
-    loads_of,
-    log_loads,
+    is_zfs,
+    pool_names,
     reads_only,
     tests,
     vdev_groups,
+    whole_pools,
     writes_only,
+    zpool_loads,
 )
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
 
@@ -41,8 +40,6 @@ FULL, FRAGMENTED = 0.85, 0.50
 FULL_FOR_STREAMS = 0.95
 # op/s of random reads of one disk that spins, with a queue
 DISK_MOST = 400.0
-# s of a durable write above which a log device on flash would help
-SLOW_SYNC = 0.003
 # B: OpenZFS's default recordsize
 DEFAULT_RECORD = 128 * 1024
 # IOPS above which a block size that is too large does not hurt enough to speak of it unwatched
@@ -51,20 +48,7 @@ FAST = 20_000.0
 IDLE_SHARE = 0.1
 # s: zfs_txg_timeout is 5
 TXG_SECONDS = (2.5, 10.5)
-
 BLOCK_CHANGE = re.compile(r"recordsize|volblocksize")
-LOG_CHANGE = re.compile(r"zpool (add|create|remove|attach)\b.*|^\s*logs\b")
-
-
-def _pools(loads: Mapping[str, Load]) -> list[Load]:
-    """Loads of whole pools in zpool iostat."""
-    return [load for name, load in loads.items() if "/" not in name]
-
-
-def _zpool_loads(evidence: Evidence) -> Iterator[tuple[int, Result, Mapping[str, Load]]]:
-    for index, result in enumerate(evidence.results):
-        if result.kind == "zpool_iostat":
-            yield index, result, loads_of(result, index)
 
 
 def _block_fact(evidence: Evidence) -> Fact | None:
@@ -77,17 +61,11 @@ def _block_fact(evidence: Evidence) -> Fact | None:
 
 
 def _is_full(evidence: Evidence) -> bool:
-    return any(_fill(evidence, name)[0] >= FULL for name in _pool_names(evidence)) or any(
+    return any(_fill(evidence, name)[0] >= FULL for name in pool_names(evidence)) or any(
         float(f.value) >= FRAGMENTED
         for f in evidence.facts.with_name("pool.fragmentation")
         if not isinstance(f.value, str)
     )
-
-
-def _pool_names(evidence: Evidence) -> list[str]:
-    named = [fact.subject for fact in evidence.facts.with_name("pool.capacity")]
-    watched = [load.device for _, _, loads in _zpool_loads(evidence) for load in _pools(loads)]
-    return list(dict.fromkeys((*named, *watched)))
 
 
 def _fill(evidence: Evidence, pool: str) -> tuple[float, int]:
@@ -95,7 +73,7 @@ def _fill(evidence: Evidence, pool: str) -> tuple[float, int]:
     fact = evidence.facts.find(pool, "pool.capacity")
     if fact is not None and not isinstance(fact.value, str):
         return float(fact.value), fact.line
-    for _, result, _ in _zpool_loads(evidence):
+    for _, result, _ in zpool_loads(evidence):
         alloc, free = result.number("zpool.alloc", pool), result.number("zpool.free", pool)
         if alloc is not None and free is not None and alloc + free:
             return alloc / (alloc + free), result.line("zpool.alloc", pool)
@@ -109,9 +87,9 @@ def large_blocks(evidence: Evidence) -> Iterator[Diagnosis]:
     if pair is not None:
         yield _block_change(evidence, pair)
         return
-    for _, watcher, loads in _zpool_loads(evidence):
+    for _, watcher, loads in zpool_loads(evidence):
         test = evidence.watched_test(watcher)
-        for pool in _pools(loads) if test is not None else ():
+        for pool in whole_pools(loads) if test is not None else ():
             assert test is not None
             for way in ("write", "read"):
                 found = _amplified(evidence, test, pool, way)
@@ -343,12 +321,12 @@ def raidz_reads(evidence: Evidence) -> Iterator[Diagnosis]:
 @rule("R39", "A pool that is nearly full", Stage.LAYOUT)
 def full_pool(evidence: Evidence) -> Iterator[Diagnosis]:
     """Writes to a pool whose free space is little or in pieces."""
-    for pool in _pool_names(evidence):
+    for pool in pool_names(evidence):
         fill, line = _fill(evidence, pool)
         crumbs = evidence.facts.find(pool, "pool.fragmentation")
         fragmented = float(crumbs.value) if crumbs and not isinstance(crumbs.value, str) else 0.0
         test = next((r for _, r in tests(evidence) if r.writes), None)
-        watched = [load for _, _, loads in _zpool_loads(evidence) for load in _pools(loads)]
+        watched = [load for _, _, loads in zpool_loads(evidence) for load in whole_pools(loads)]
         watched = [load for load in watched if load.device == pool and load.writes > load.reads]
         if (fill < FULL and fragmented < FRAGMENTED) or not (test or watched):
             continue
@@ -403,203 +381,10 @@ def full_pool(evidence: Evidence) -> Iterator[Diagnosis]:
         return
 
 
-@rule("R26", "Durable writes and the log device of ZFS", Stage.LAYOUT)
-def log_device(evidence: Evidence) -> Iterator[Diagnosis]:
-    """The gain by a log device (SLOG) for the load, had or missed."""
-    pairs = list(_log_pairs(evidence))
-    if pairs:
-        yield _log_pair(evidence, *pairs[0])
-        return
-    if not _is_zfs(evidence):
-        return
-    logs = [load for loads in all_loads(evidence) for load in log_loads(loads)]
-    facts = [f for f in evidence.facts.with_name("pool.log") if str(f.value)]
-    for index, test in tests(evidence):
-        if not writes_only(test) or test.kind == "pg_test_fsync":
-            continue
-        if test.durable is False and logs and max(load.writes for load in logs) < 1:
-            yield _idle_log(index, test, logs)
-            return
-        slow = test.durable and (_time_of(test) or 0) >= SLOW_SYNC
-        network = is_network_target(evidence, test)
-        if slow and not logs and not facts and not network and not _sync_disabled(evidence):
-            yield _missing_log(evidence, index, test)
-            return
-
-
-def _is_zfs(evidence: Evidence) -> bool:
-    return any(f.name.startswith(("pool.", "zfs.")) for f in evidence.facts) or any(
-        result.kind == "zpool_iostat" for result in evidence.results
-    )
-
-
-def _sync_disabled(evidence: Evidence) -> bool:
-    return any(str(fact.value) == "disabled" for fact in evidence.facts.with_name("zfs.sync"))
-
-
-def _time_of(test: Result) -> float | None:
-    """s of one durable write, at one I/O in flight."""
-    if test.latency:
-        return test.latency
-    return 1 / test.operations if test.operations else None
-
-
-def _log_pairs(evidence: Evidence) -> Iterator[tuple[int, Result, int, Result, float, Load | None]]:
-    """Pairs of tests of the same work between which a log device came or went."""
-    for first, before, second, after, ratio in before_and_after(evidence):
-        lines = lines_between(evidence, before, after, LOG_CHANGE)
-        added = any("log" in evidence.quote(line) for line in lines)
-        later = [log_loads(loads_of(r, i)) for i, r in enumerate(evidence.results) if i > second]
-        earlier = [log_loads(loads_of(r, i)) for i, r in enumerate(evidence.results) if i < second]
-        appears = any(later) and not any(earlier) and _is_zfs(evidence)
-        if added or appears:
-            load = next((group[0] for group in later if group), None)
-            yield first, before, second, after, ratio, load
-
-
-def _log_pair(
-    evidence: Evidence,
-    first: int,
-    before: Result,
-    second: int,
-    after: Result,
-    ratio: float,
-    log: Load | None,
-) -> Diagnosis:
-    lines = lines_between(evidence, before, after, LOG_CHANGE)
-    proofs = [
-        Proof(
-            f"{_each(before)} before, {_each(after)} after: {times_text(max(ratio, 1 / ratio))}",
-            at(before.headline(), after.headline()),
-        ),
-        Proof("a log device was added between", at(*lines[:1])),
-    ]
-    if log is not None:
-        written = f", {rate(log.write_bandwidth)}" if log.write_bandwidth else ""
-        proofs.append(
-            Proof(f"log device {log.name}: {log.writes:,.0f} writes/s{written}", at(log.line))
-        )
-    if not before.durable:
-        claim = (
-            f"The log device (SLOG) makes no difference ({headline_text(before)}, {headline_text(after)}): it "
-            "takes synced writes "
-            "only, and these writes are not synced."
-        )
-        verdict, meaning = (
-            Verdict.FINE,
-            "Writes that are not synced go to memory, and to the pool with the next transaction group.",
-        )
-    elif ratio >= 1.3:
-        claim = (
-            f"The log device (SLOG) made durable writes {times_text(ratio)} as fast: {_each(before)} before, "
-            f"{_each(after)} after."
-        )
-        verdict = Verdict.LIMIT
-        meaning = (
-            "Before, each synced write waited for the pool's disks (ZIL in the pool). Now it ends on "
-            "the log device."
-        )
-    else:
-        claim = (
-            f"The log device (SLOG) does not help: a durable write takes {_each(after)} with it and "
-            f"{_each(before)} without, so it "
-            "makes a write durable no sooner than the pool does."
-        )
-        verdict = Verdict.LIMIT
-        meaning = (
-            "A log device helps by the time of its own flush. An SSD without power-loss protection "
-            "takes milliseconds."
-        )
-    return Diagnosis(
-        verdict,
-        claim,
-        meaning,
-        tuple(proofs),
-        ("logbias=throughput or a sync setting of the dataset bypasses the log device.",),
-        (
-            NextStep(
-                "Check that the log device has power-loss protection: without it, it is slow, or fast and not safe.",
-                f"cat /sys/block/{log.name if log else 'nvme0n1'}/queue/write_cache; smartctl -i "
-                f"/dev/{log.name if log else 'nvme0n1'}",
-                "write through: no volatile cache that a power cut could empty.",
-            ),
-            NextStep(
-                "Run the same test without sync: a log device must not change it.",
-                wording.edit_command(before, oflag=None)
-                if before.kind == "dd"
-                else wording.edit_command(before, fsync=None, fdatasync=None, sync=None),
-                "The same rate with and without the log device.",
-            ),
-        ),
-        confidence=0.95,
-        results=(first, second),
-        silences=("R18", "R32", "R22", "R23", "R64", "R37", "R09"),
-    )
-
-
-def _each(test: Result) -> str:
-    """Time of one durable write, else the rate."""
-    seconds = _time_of(test)
-    return (
-        f"{wording.seconds(seconds)} a write" if test.durable and seconds else headline_text(test)
-    )
-
-
-def _idle_log(index: int, test: Result, logs: list[Load]) -> Diagnosis:
-    return Diagnosis(
-        Verdict.FINE,
-        f"The log device {logs[0].name} is idle, as it should be: it takes synced writes only, and this test "
-        "syncs nothing "
-        f"({headline_text(test)}).",
-        "Writes that are not synced go to memory, and to the pool with the next transaction group.",
-        (
-            Proof(f"log device: {logs[0].writes:,.0f} writes/s", at(logs[0].line)),
-            Proof(f"{headline_text(test)} without sync, fsync or fdatasync", at(test.headline())),
-        ),
-        ("logbias=throughput bypasses the log device for synced writes as well.",),
-        (
-            NextStep(
-                "Measure what a log device is for.",
-                wording.edit_command(test, fdatasync=1),
-                "The log device takes about as many writes as the tool.",
-            ),
-        ),
-        results=(index,),
-    )
-
-
-def _missing_log(evidence: Evidence, index: int, test: Result) -> Diagnosis:
-    pool = next(iter(_pool_names(evidence)), "POOL")
-    lines = [f for f in evidence.facts.with_name("pool.vdevs") if f.line]
-    return Diagnosis(
-        Verdict.LIMIT,
-        f"Each durable write takes {_each(test).removesuffix(' a write')} on the pool's own disks: the pool has "
-        "no log device "
-        "(SLOG).",
-        "A synced write waits until the ZIL is on the medium. Without a log device that is the pool itself.",
-        (
-            Proof(f"{headline_text(test)}, {_each(test)}, each made durable", at(test.headline())),
-            *[Proof(f"{f.subject}: {f.value}, no log", at(f.line)) for f in lines[:1]],
-        ),
-        ("A pool that is busy with other work answers late as well.",),
-        (
-            NextStep(
-                "Try an SSD with power-loss protection as log device (it can be removed again).",
-                f"zpool add {pool} log /dev/disk/by-id/SSD",
-                "Durable writes of 0.1 ms or less; the rate without sync does not change.",
-                risk="The SSD is overwritten. Without power-loss protection a power cut loses what was acknowledged.",
-            ),
-        ),
-        confidence=0.7,
-        results=(index,),
-        silences=("R23", "R37"),
-    )
-
-
 @rule("R67", "Writes of ZFS in bursts", Stage.LAYOUT)
 def bursts(evidence: Evidence) -> Iterator[Diagnosis]:
     """A pool that is idle for seconds between bursts of writes: transaction groups."""
-    if not _is_zfs(evidence):
+    if not is_zfs(evidence):
         return
     for index, result in enumerate(evidence.results):
         for series in result.series:
