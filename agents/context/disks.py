@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Block devices as lsblk and /sys print them, and partition tables."""
+"""Block devices as lsblk and /sys print them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from agents.context.lines import (
     flag,
     known_text,
     parse_number,
-    partition_name,
     printed_text,
     share,
 )
@@ -341,60 +340,6 @@ def read_disk_command(passage: Passage) -> Iterator[Fact]:
     yield Fact(command.device, "disk.readahead", float(sectors) * 512, number, "blockdev")
 
 
-FDISK_ROW = re.compile(
-    r"(?P<device>/dev/\S+)\s+(?:\*\s+)?(?P<start>\d+)\s+\d+\s+(?P<sectors>\d+)\s+\d+(?:[.,]\d+)?[KMGTP]?\s+\S.*"
-)
-NUMBERED_ROW = re.compile(
-    r"(?P<number>\d{1,3})\s+(?P<start>\d+)s?\s+(?P<end>\d+)s?\s+\d+(?:[.,]\d+)?\s?(?:s|[KMGT]i?B)\b.*"
-)
-
-
-def read_fdisk_row(passage: Passage) -> Iterator[Fact]:
-    """A partition's row of `fdisk -l`, in sectors."""
-    line, number = passage.line.strip(), passage.number
-    passage.at += 1
-    match = FDISK_ROW.fullmatch(line)
-    # start and length in sectors agree with the end; older ones print cylinders
-    if match is None or not re.match(r"\S+\s+(?:\*\s+)?\d+\s+\d+\s+\d+", line):
-        return
-    start, end, sectors = (int(word) for word in re.findall(r"(?<=\s)\d+(?=\s)", line)[:3])
-    if end - start + 1 == sectors:
-        name = device_name(match["device"])
-        yield Fact(name, "disk.start", float(start), number, "fdisk")
-        if parent := re.fullmatch(r"((?:nvme\d+n|mmcblk)\d+)p\d+|([a-z]+)\d+", name):
-            yield Fact(name, "disk.parent", parent[1] or parent[2], number, "fdisk")
-
-
-def read_partitions(passage: Passage) -> Iterator[Fact]:
-    """Partitions that fdisk, parted, gdisk and sgdisk print below "Disk /dev/sda"."""
-    disk = ""
-    for number, line in passage.rows(blank_ends=False):
-        line = line.strip()
-        if titled := re.match(r"Disk (/dev/\S+?):\s*(?P<rest>.*)", line):
-            if disk:
-                passage.put_back()
-                return
-            disk = device_name(titled[1])
-            if size := re.search(r"\b(\d{6,}) bytes", titled["rest"]):
-                yield Fact(disk, "disk.size", float(size[1]), number, "fdisk")
-        elif not disk:
-            return
-        elif model := re.fullmatch(r"Disk model:\s*(\S.*)|Model: (\S.*?) \(\w+\)", line):
-            yield Fact(
-                disk, "disk.model", printed_text(model[1] or model[2]) or "", number, "fdisk"
-            )
-        elif sizes := re.fullmatch(
-            r"(?i)sector size \(logical/physical\):\s*(\d+)(?: ?B| bytes)?\s*/\s*(\d+)(?: ?B| bytes)?",
-            line,
-        ):
-            yield Fact(disk, "disk.logical_block", float(sizes[1]), number, "fdisk")
-            yield Fact(disk, "disk.physical_block", float(sizes[2]), number, "fdisk")
-        elif row := NUMBERED_ROW.fullmatch(line):
-            name = partition_name(disk, row["number"])
-            yield Fact(name, "disk.start", float(row["start"]), number, "partition table")
-            yield Fact(name, "disk.parent", disk, number, "partition table")
-
-
 CHAPTER = Chapter(
     headings={
         "NAME": read_lsblk,
@@ -403,12 +348,10 @@ CHAPTER = Chapter(
         '"blockdevices":': read_lsblk_json,
         "{": read_lsblk_json,
         "==>": read_named_file,
-        "Disk": read_partitions,
     },
     shapes=(
         (r'K?NAME="\S*', read_lsblk_pairs),
         (r"/sys/(?:class/|devices/\S*)?block/\S+:\S*", read_named_file),
-        (r"/dev/[\w/.-]+[^:\s]", read_fdisk_row),
     ),
     commands={
         "cat": read_printed_files,

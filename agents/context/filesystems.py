@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File systems: where they are mounted and how, how full they are, their stripes, and files that were never written."""
+"""Partitions and file systems: where they begin, are mounted, how full they are, their stripes and their holes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from agents.context.lines import Chapter, Passage, Table, device_name, share
+from agents.context.lines import (
+    Chapter,
+    Passage,
+    Table,
+    device_name,
+    partition_name,
+    printed_text,
+    share,
+)
 from agents.context.model import Fact
 
 TYPES = (
@@ -178,15 +186,70 @@ def read_stat(passage: Passage) -> Iterator[Fact]:
         yield Fact(head[1], "file.sparse", stored < 0.9 * size, passage.number, "stat")
 
 
+FDISK_ROW = re.compile(
+    r"(?P<device>/dev/\S+)\s+(?:\*\s+)?(?P<start>\d+)\s+\d+\s+(?P<sectors>\d+)\s+\d+(?:[.,]\d+)?[KMGTP]?\s+\S.*"
+)
+NUMBERED_ROW = re.compile(
+    r"(?P<number>\d{1,3})\s+(?P<start>\d+)s?\s+(?P<end>\d+)s?\s+\d+(?:[.,]\d+)?\s?(?:s|[KMGT]i?B)\b.*"
+)
+
+
+def read_fdisk_row(passage: Passage) -> Iterator[Fact]:
+    """A partition's row of `fdisk -l`, in sectors."""
+    line, number = passage.line.strip(), passage.number
+    passage.at += 1
+    match = FDISK_ROW.fullmatch(line)
+    # start and length in sectors agree with the end; older ones print cylinders
+    if match is None or not re.match(r"\S+\s+(?:\*\s+)?\d+\s+\d+\s+\d+", line):
+        return
+    start, end, sectors = (int(word) for word in re.findall(r"(?<=\s)\d+(?=\s)", line)[:3])
+    if end - start + 1 == sectors:
+        name = device_name(match["device"])
+        yield Fact(name, "disk.start", float(start), number, "fdisk")
+        if parent := re.fullmatch(r"((?:nvme\d+n|mmcblk)\d+)p\d+|([a-z]+)\d+", name):
+            yield Fact(name, "disk.parent", parent[1] or parent[2], number, "fdisk")
+
+
+def read_partitions(passage: Passage) -> Iterator[Fact]:
+    """Partitions that fdisk, parted, gdisk and sgdisk print below "Disk /dev/sda"."""
+    disk = ""
+    for number, line in passage.rows(blank_ends=False):
+        line = line.strip()
+        if titled := re.match(r"Disk (/dev/\S+?):\s*(?P<rest>.*)", line):
+            if disk:
+                passage.put_back()
+                return
+            disk = device_name(titled[1])
+            if size := re.search(r"\b(\d{6,}) bytes", titled["rest"]):
+                yield Fact(disk, "disk.size", float(size[1]), number, "fdisk")
+        elif not disk:
+            return
+        elif model := re.fullmatch(r"Disk model:\s*(\S.*)|Model: (\S.*?) \(\w+\)", line):
+            yield Fact(
+                disk, "disk.model", printed_text(model[1] or model[2]) or "", number, "fdisk"
+            )
+        elif sizes := re.fullmatch(
+            r"(?i)sector size \(logical/physical\):\s*(\d+)(?: ?B| bytes)?\s*/\s*(\d+)(?: ?B| bytes)?",
+            line,
+        ):
+            yield Fact(disk, "disk.logical_block", float(sizes[1]), number, "fdisk")
+            yield Fact(disk, "disk.physical_block", float(sizes[2]), number, "fdisk")
+        elif row := NUMBERED_ROW.fullmatch(line):
+            name = partition_name(disk, row["number"])
+            yield Fact(name, "disk.start", float(row["start"]), number, "partition table")
+            yield Fact(name, "disk.parent", disk, number, "partition table")
+
+
 CHAPTER = Chapter(
     headings={
+        "Disk": read_partitions,
         "TARGET": read_findmnt,
         "Filesystem": read_df,
         "Dateisystem": read_df,
         "File": read_filefrag,
         "File:": read_stat,
     },
-    shapes=((r"meta-data=\S+", read_xfs_info),),
+    shapes=((r"meta-data=\S+", read_xfs_info), (r"/dev/[\w/.-]+[^:\s]", read_fdisk_row)),
     commands={"mount": read_mount_command},
     parts={
         "trimmed": read_fstrim,

@@ -8,7 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from agents.context import arrays, disks, filesystems, health, links, machine, virtual, volumes, zfs
+from agents.context import (
+    arrays,
+    disks,
+    filesystems,
+    health,
+    links,
+    machine,
+    virtual,
+    volumes,
+    zfs,
+)
 from agents.context.lines import (
     MAX_LINE_CHARACTERS,
     Chapter,

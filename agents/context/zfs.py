@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ZFS: pools, their devices, properties of datasets, and the cache in memory."""
+"""ZFS: pools, their devices, and properties of datasets."""
 
 from __future__ import annotations
 
@@ -394,71 +394,11 @@ def read_pool_watch(passage: Passage) -> Iterator[Fact]:
         yield from _layout_facts(rows[0][1], _device_tree(rows), rows[0][2])
 
 
-def read_arcstat(passage: Passage) -> Iterator[Fact]:
-    """arcstat's rows: hits over reads of all of them; of demanded data, where newer versions print no misses."""
-    columns = passage.line.split()
-    number = passage.number
-    passage.at += 1
-    newer = {"ddread", "ddh%"} <= set(columns)
-    if not newer and not {"read", "miss"} <= set(columns):
-        return
-    reads = misses = 0.0
-    for _, line in passage.rows():
-        words = line.split()
-        if len(words) != len(columns) or words == columns:
-            continue
-        cells = dict(zip(columns, words, strict=True))
-        # arcstat counts with factors of 1,000 or 1,024, by version: the share does not depend on it
-        read = binary_size(cells["ddread" if newer else "read"])
-        miss = binary_size(cells["miss"]) if not newer else None
-        if newer and read is not None and (hit := parse_number(cells["ddh%"])) is not None:
-            miss = read * (1 - hit / 100)
-        if read is not None and miss is not None:
-            reads, misses = reads + read, misses + miss
-    if reads and misses <= reads:
-        yield Fact("", "host.arc_hit_share", 1 - misses / reads, number, "arcstat")
-
-
-def read_arc_summary(passage: Passage) -> Iterator[Fact]:
-    """One line of arc_summary."""
-    line, number = passage.line.strip(), passage.number
-    passage.at += 1
-    if hits := re.match(r"(?i)(?:cache hit ratio|total hits):\s+(\d+(?:\.\d+)?)\s?%", line):
-        yield Fact("", "host.arc_hit_share", float(hits[1]) / 100, number, "arc_summary")
-    if most := re.match(
-        r"Max size \(high water\):\s+(?:[\d:.%]+\s+)+(\d+(?:\.\d+)?) ([KMGT])i?B", line
-    ):
-        yield Fact("", "host.arc_max", binary_size(most[1] + most[2]) or 0.0, number, "arc_summary")
-
-
-def read_arcstats_file(passage: Passage) -> Iterator[Fact]:
-    """/proc/spl/kstat/zfs/arcstats from its `hits` to its `c_max`."""
-    counts: dict[str, tuple[float, int]] = {}
-    for number, line in passage.rows():
-        row = re.fullmatch(r"(\w+)\s+4\s+(\d+)", line.strip())
-        if row is None:
-            passage.at = max(passage.at - 1, number)
-            break
-        counts[row[1]] = float(row[2]), number
-    if not counts:
-        passage.at += 1
-    if {"hits", "misses"} <= counts.keys() and (total := counts["hits"][0] + counts["misses"][0]):
-        hit_share, number = counts["hits"][0] / total, counts["hits"][1]
-        yield Fact("", "host.arc_hit_share", hit_share, number, "arcstats")
-    if "c_max" in counts:
-        yield Fact("", "host.arc_max", *counts["c_max"], "arcstats")
-
-
 CHAPTER = Chapter(
     headings={
         "NAME": read_table,
         "pool:": read_status,
         "pool": read_pool_watch,
-        "time": read_arcstat,
-        "hits": read_arcstats_file,
-        "Max": read_arc_summary,
-        "Cache": read_arc_summary,
-        "Total": read_arc_summary,
         "PROPERTY": read_table,
     },
     commands={"zfs": read_headless, "zpool": read_headless},
