@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from benchlab.imports import draft_store, drafts
 from tests.browser.person import Person
 from tests.imports.test_storing import TEXT as DD
+from tests.imports.test_unlike_runs import IOSTAT, fio
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -123,6 +124,37 @@ def test_a_pasted_article_becomes_a_chart(person):
     person.look("artifact-lines")
     person.go("Library")
     person.look("library")
+    assert person.complaints == []
+
+
+def test_what_differs_is_shown_and_asked(person):
+    page = person.page
+    person.go("Import")
+    page.fill(
+        "#import-text",
+        IOSTAT + fio("w", 172) + fio("w", 13300) + fio("w", 180, "$ fio --name=w --sync=1\n"),
+    )
+    person.press("Preview")
+    page.get_by_text("are they repeats?").wait_for()
+    person.look("import-differ")
+    page.fill("#id_new_host", "db-1")
+    page.fill("#id_new_topology", "one disk")
+    person.press("Confirm and store")
+    page.get_by_role("heading", name="pasted.txt").wait_for()
+    assert person.complaints == []
+
+
+def test_watchers_alone_have_a_page(person):
+    page = person.page
+    person.go("Import")
+    page.fill("#import-text", IOSTAT)
+    person.press("Preview")
+    page.get_by_text("Seconds between reports").wait_for()
+    page.fill("#id_new_host", "db-1")
+    page.fill("#id_new_topology", "one disk")
+    person.press("Confirm and store")
+    page.get_by_role("heading", name="What the devices did").wait_for()
+    person.look("import-watched")
     assert person.complaints == []
 
 

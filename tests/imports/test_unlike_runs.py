@@ -264,6 +264,7 @@ def test_a_watcher_alone_shows_what_the_devices_did(web):
     page = web.get(f"/campaigns/{campaign.pk}/").content.decode()
     assert "What the devices did" in page and "250 IOPS" in page and "1.02 MB/s" in page
     assert f'href="/runs/{campaign.runs.get().pk}/"' in page
+    assert "Not compared" not in page
 
 
 @pytest.mark.parametrize(
