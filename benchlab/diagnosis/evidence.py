@@ -73,7 +73,9 @@ class Result:
         if self.kind == "sysbench":
             mode = self._first_option("io_mode", "file-io-mode")
             return {"sync": "sync", "mmap": "mmap", "async": "libaio"}.get(str(mode), "sync")
-        default = "psync" if self.kind == "fio" else ""
+        # a depth that was reached contradicts the default, as on Windows
+        alone = self.number("depth.level.1")
+        default = "psync" if self.kind == "fio" and (alone is None or alone > 0.9) else ""
         return str(self.option("ioengine", default) or "")
 
     @property

@@ -118,7 +118,7 @@ def compressed_zeros(evidence: Evidence) -> Iterator[Diagnosis]:
             ),
             confidence=0.9,
             results=(place,),
-            silences=("R02", "R06", "R18"),
+            silences=("R02", "R06"),
         )
 
 
@@ -146,6 +146,10 @@ def _compressing_layer(evidence: Evidence, result: Result) -> tuple[str, int] | 
     for fact in evidence.facts.with_name("disk.type"):
         if fact.value == "vdo":
             return f"{fact.subject} is a VDO volume", fact.line
+    limit = medium_limit(evidence, result)
+    reaches = result.direct or result.flushed_at_end or result.durable
+    if limit and reaches and (result.rate or 0) > 1.05 * limit[0]:
+        return f"the rate is above what {limit[1]} can take ({rate(limit[0])})", result.headline()
     return None
 
 

@@ -54,7 +54,9 @@ def clock_jumped(evidence: Evidence) -> Iterator[Diagnosis]:
 def _more_than_asked(result: Result) -> Iterator[Proof]:
     asked, seen, latency = result.asked_in_flight, result.in_flight, result.latency
     alone = result.number("depth.level.1")
-    believed = result.blocking is not None and not (asked == result.jobs and (alone or 1) < 0.95)
+    believed = result.blocking is not None and not (
+        asked == result.jobs and alone is not None and alone < 0.95
+    )
     if not (asked and seen and latency and believed) or latency < ROUNDED_S:
         return
     if seen > TOO_MANY_IN_FLIGHT * max(asked, result.outstanding or 0):
@@ -165,6 +167,9 @@ def stalled(evidence: Evidence) -> Iterator[Diagnosis]:
             continue
         longest = max((result.number(f"{way}.clat.max") or 0 for way in DIRECTIONS), default=0)
         still = f" for up to {seconds(longest)}" if longest >= 1 else ""
+        if len(proofs) == 1 and result.options.get("rate_iops") and longest < 1:
+            yield _rate_missed(place, result, proofs[0])
+            continue
         yield Diagnosis(
             Verdict.LIMIT,
             f"The storage stood still{still}. A closed loop asks nothing meanwhile, so the stall counts as a few "
@@ -186,6 +191,28 @@ def stalled(evidence: Evidence) -> Iterator[Diagnosis]:
             confidence=0.75,
             results=(place,),
         )
+
+
+def _rate_missed(place: int, result: Result, proof: Proof) -> Diagnosis:
+    return Diagnosis(
+        Verdict.LIMIT,
+        f"The storage does not keep the rate that the test asks for: {ops(result.operations or 0)} of "
+        f"rate_iops={result.options['rate_iops']}. Requests that should have begun earlier are not in the latencies, "
+        f"so percentiles look better than users will find it (coordinated omission).",
+        "",
+        (proof,),
+        ("A depth too small for the rate has the same effect.",),
+        (
+            NextStep(
+                "Measure the rate that it keeps.",
+                edit_command(result, rate_iops=round(0.7 * (result.operations or 1))),
+                "At a rate that is kept the latencies hold.",
+            ),
+        ),
+        confidence=0.8,
+        results=(place,),
+        silences=("R06",),
+    )
 
 
 def _long_maximum(result: Result) -> Iterator[Proof]:

@@ -18,6 +18,8 @@ from benchlab.diagnosis.wording import count, edit_command, ops, percent, rate, 
 LARGEST_REQUEST = 2 << 20
 # B/s that one thread reads through the page cache from the fastest disks; above it without a known link
 BUFFERED_AT_MOST = 8e9
+# B/s; the same for reads in order of a file, after the readahead of 128 KiB that is usual
+READAHEAD_AT_MOST = 4e9
 # s; a run as short as that hardly reaches the disk
 SHORT_S = 5.0
 # share of the tool's I/Os that must have reached the disk
@@ -358,23 +360,30 @@ def _bytes_option(result: Result) -> float | None:
 def repeated_offsets(evidence: Evidence) -> Iterator[Diagnosis]:
     tests = evidence.numbered_tests
     for (first, before), (second, after) in itertools.pairwise(tests):
-        if before.kind != "fio" or not before.random or not before.reads or before.writes:
+        if before.kind != after.kind or not before.reads or before.writes:
             continue
         same = dict(before.options) == dict(after.options) and before.target == after.target
         if not same or before.direct is not False or not before.options_complete:
             continue
-        if (after.operations or 0) < APART * (before.operations or 1e99):
+        if (after.rate or 0) < APART * (before.rate or 1e99):
             continue
         if str(before.option("randrepeat", "1")) in ("0", "False"):
             continue
+        if not before.random and not _above_disks(evidence, after):
+            continue
+        again = "at random offsets that repeat" if before.random else "in the same file"
+        direct: dict[str, object] = (
+            {"iflag": "direct"} if after.kind == "dd" else {"randrepeat": 0, "direct": 1}
+        )
         yield Diagnosis(
             Verdict.DOUBT,
-            f"The second run is {(after.operations or 0) / (before.operations or 1):.1f} times as fast "
-            f"because it read the same blocks again: fio's random offsets repeat, and they were in memory.",
+            f"The second run is {(after.rate or 0) / (before.rate or 1):.1f} times as fast because it read the same "
+            f"blocks again, {again}: "
+            "they were in memory.",
             "The first run is the disk's, the second the page cache's.",
             (
                 Proof(
-                    f"{ops(before.operations or 0)}, then {ops(after.operations or 0)} with equal options.",
+                    f"{headline_figure(before)}, then {headline_figure(after)} with equal options.",
                     (before.headline(), after.headline()),
                 ),
             ),
@@ -382,7 +391,7 @@ def repeated_offsets(evidence: Evidence) -> Iterator[Diagnosis]:
             (
                 NextStep(
                     "Use other offsets, past the page cache.",
-                    edit_command(after, randrepeat=0, direct=1),
+                    edit_command(after, **direct),
                     "A figure near the first run's confirms it.",
                 ),
             ),
@@ -390,3 +399,9 @@ def repeated_offsets(evidence: Evidence) -> Iterator[Diagnosis]:
             results=(first, second),
             silences=("R01", "R18"),
         )
+
+
+def _above_disks(evidence: Evidence, result: Result) -> bool:
+    """True for a rate above that of the disks below; of unknown ones above what one thread reads through readahead."""
+    limit = medium_limit(evidence, result)
+    return (result.rate or 0) > (limit[0] if limit else READAHEAD_AT_MOST)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -90,6 +91,7 @@ def _tracks(evidence: Evidence, *names: str) -> Iterator[tuple[int, Result, Seri
 
 @rule("R58", "Burst credits that end", Stage.CAP)
 def credits_end(evidence: Evidence) -> Iterator[Diagnosis]:
+    yield from _two_runs(evidence)
     names = ("read.iops", "write.iops", "read.bandwidth", "write.bandwidth")
     for place, result, series, fall in _tracks(evidence, *names):
         if (
@@ -126,6 +128,44 @@ def credits_end(evidence: Evidence) -> Iterator[Diagnosis]:
             confidence=0.95 if volume else 0.7,
             results=(place,),
             silences=("R11", "R57", "R20"),
+        )
+
+
+def _two_runs(evidence: Evidence) -> Iterator[Diagnosis]:
+    """The same test before and after the credits ended: a burst, then the baseline of a gp2 volume of that size."""
+    volume = _cloud_volume(evidence, "")
+    room = evidence.facts.number(volume, "disk.size") if volume else None
+    baseline = media.gp2_baseline(room) if room else media.GP2_BURST
+    tests = [pair for pair in evidence.numbered_tests if pair[1].operations]
+    for (first, before), (second, after) in itertools.pairwise(tests):
+        alike = before.pattern == after.pattern and before.block == after.block
+        low, high = after.operations or 0, before.operations or 0
+        ends = abs(low / baseline - 1) < 0.03 and abs(high / media.GP2_BURST - 1) < 0.03
+        if not room or not alike or before.target != after.target or not ends or low > high / 2:
+            continue
+        yield Diagnosis(
+            Verdict.LIMIT,
+            f"Burst credits ran out between the runs: {ops(high)} while they last, then {ops(low)}, the baseline, "
+            f"3 IOPS per GiB: {baseline:,.0f} for {size(room)}.",
+            "A mean over both is nobody's figure.",
+            (
+                Proof(
+                    f"{ops(high)}, then {ops(low)} with the same test.",
+                    (before.headline(), after.headline()),
+                ),
+                Proof(f"The volume has {size(room)}.", (evidence.fact_line(volume, "disk.size"),)),
+            ),
+            ("The instance has burst credits of its own.",),
+            (
+                NextStep(
+                    "Measure for longer than the credits last, and name both levels. Watch BurstBalance meanwhile.",
+                    edit_command(after, runtime=3600, time_based=1),
+                    "A volume without bursts (gp3: 3,000 IOPS at any size) or a larger one holds its rate.",
+                ),
+            ),
+            confidence=0.9,
+            results=(first, second),
+            silences=("R57", "R18", "R59", "R06"),
         )
 
 
