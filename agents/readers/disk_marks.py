@@ -32,8 +32,8 @@ AROUND = re.compile(
     r"|(?:Profile|Test|Mode|Time|Date|OS|Comment|Target) ?:.*"
 )
 MARK_NOTES = {
-    "crystaldiskmark": "CrystalDiskMark: MB are 10^6 bytes; the best of its passes, with an idle disk between them",
-    "kdiskmark": "KDiskMark runs fio with libaio, past the page cache unless that was turned off",
+    "crystaldiskmark": "CrystalDiskMark: MB are 10^6 bytes; rate and time are each the best of its passes",
+    "kdiskmark": "KDiskMark: means of its passes of fio, past the page cache unless that was turned off",
 }
 KIB_NOTE = (
     "KDiskMark prints KiB/s / 1000 as MB/s: bandwidth is from its IOPS and block size, 2.4 % more"

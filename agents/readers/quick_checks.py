@@ -241,10 +241,11 @@ PVEPERF_FIGURES: Mapping[str, tuple[str, re.Pattern[str], float]] = {
     "AVERAGE SEEK TIME": ("seek.lat.mean", re.compile(rf"({NUMBER}) ms"), 1e-3),
     "FSYNCS/SECOND": ("fsync.ops", re.compile(rf"({NUMBER})"), 1.0),
 }
+# from its source, bin/pveperf of pve-manager
 PVEPERF_NOTES = {
-    "fsync.ops": "FSYNCS/SECOND: small writes, each made durable by an fsync before the next",
-    "read.bandwidth": "BUFFERED READS: in order, through the page cache, for 3 seconds",
-    "seek.lat.mean": "AVERAGE SEEK TIME: random reads, one at a time, of a part of the disk",
+    "fsync.ops": "FSYNCS/SECOND: files of 4 kB written anew, each made durable by fsync before the next",
+    "read.bandwidth": "BUFFERED READS: 2 MiB at a time in order, through the page cache, for 3 seconds",
+    "seek.lat.mean": "AVERAGE SEEK TIME: 512 bytes at random places, through the page cache, one at a time",
 }
 
 
