@@ -174,7 +174,7 @@ def _parity_arithmetic(evidence: Evidence) -> Iterator[Diagnosis]:
             most = disks * DISK_MOST / cost
             spins = any_rotational(evidence, array_members(evidence, name))
             if (
-                not spins
+                spins is False
                 or result.durable
                 or size >= LARGE_REQUEST
                 or not most / 10 <= count <= most

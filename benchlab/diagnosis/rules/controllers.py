@@ -150,7 +150,7 @@ def write_cache_off(evidence: Evidence) -> Iterator[Diagnosis]:
             evidence, facts[0] if facts else None, change[0], change[1], change[3], change[4]
         )
         return
-    spinning = [fact for fact in facts if is_rotational(evidence, fact.subject) is True]
+    spinning = [fact for fact in facts if is_rotational(evidence, fact.subject) is not False]
     if not spinning:
         return
     fact = spinning[0]

@@ -68,9 +68,8 @@ def shingled(evidence: Evidence) -> Iterator[Diagnosis]:
             )
             if STACKED.fullmatch(load.device) and "/" not in load.device:
                 continue
-            if is_rotational(evidence, disk) is False or not (
-                known or is_rotational(evidence, disk)
-            ):
+            spins = is_rotational(evidence, disk)
+            if spins is False or (spins is None and not disk.startswith("sd") and not known):
                 continue
             if load.reads > 0.2 * load.writes or load.writes < 1:
                 continue
@@ -192,7 +191,7 @@ def _smr_diagnosis(
         ),
         confidence=0.95 if known else 0.7,
         results=(index,),
-        silences=("R11", "R40", "R58", "R23", "R06", "R25"),
+        silences=("R11", "R40", "R58", "R23", "R06", "R25") if known else ("R11", "R06"),
     )
 
 

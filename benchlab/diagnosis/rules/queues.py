@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from benchlab.analysis.formats import rate, share, times_text
 from benchlab.diagnosis import media, wording
-from benchlab.diagnosis.evidence import Evidence
+from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.loads import (
     STACKED,
     Load,
@@ -31,6 +31,8 @@ FLASH_RATE, FLASH_TIME = 2000.0, 0.002
 LEAST_GAIN = 1.3
 # R51: share of the link from which it is the limit; USB's mass storage carries less of it
 AT_LINK, NEAR_SLOW_LINK = 0.80, 0.55
+# B/s of data over USB 2.0 in practice: media.USB has 45 MB/s at most
+USB2 = (28e6, 45e6)
 # B/s: a link below SATA 6 Gb/s is a narrow one
 NARROW_LINK = 560e6
 # R55: op/s from which a scheduler's work is felt on NVMe
@@ -109,6 +111,9 @@ def narrow_link(evidence: Evidence) -> Iterator[Diagnosis]:
         )
         for disk in dict.fromkeys((*evidence.runs_on(result), *_linked(evidence))):
             fact = evidence.facts.find(disk, "disk.link_speed")
+            if fact is None and _looks_like_usb2(evidence, disk, result):
+                yield _usb2(index, result, disk)
+                return
             if fact is None or isinstance(fact.value, str) or not bandwidth:
                 continue
             speed, most = float(fact.value), evidence.facts.number(disk, "disk.link_max")
@@ -155,6 +160,33 @@ def narrow_link(evidence: Evidence) -> Iterator[Diagnosis]:
                 silences=("R57", "R06"),
             )
             return
+
+
+def _looks_like_usb2(evidence: Evidence, disk: str, result: Result) -> bool:
+    """True for large reads of a USB disk at the rate that USB 2.0 carries, and no disk of today is as slow as."""
+    usb = evidence.facts.text(disk, "disk.transport") == "usb"
+    large = reads_only(result) and result.random is False and (result.block or 0) >= 64 * 1024
+    return usb and large and USB2[0] <= (result.rate or 0) <= USB2[1]
+
+
+def _usb2(index: int, result: Result, disk: str) -> Diagnosis:
+    return Diagnosis(
+        Verdict.LIMIT,
+        f"{disk} reads {rate(result.rate or 0)} over USB: that is what a USB 2.0 link (480 Mb/s) carries.",
+        "A disk, cable, hub or port that is not USB 3 makes the whole link USB 2.0.",
+        (Proof(headline_text(result), at(result.headline())),),
+        ("A slow USB stick reads at such a rate over any link.",),
+        (
+            NextStep(
+                "Look at the link, then try a blue or USB-C port and another cable.",
+                "lsusb -t",
+                "480M behind the disk: USB 2.0. 5000M or more: the disk itself.",
+            ),
+        ),
+        confidence=0.6,
+        results=(index,),
+        silences=("R06",),
+    )
 
 
 def _linked(evidence: Evidence) -> list[str]:
