@@ -58,7 +58,7 @@ LSBLK: Mapping[str, tuple[str, Convert]] = {
     "REV": ("disk.firmware", printed_text),
     "TYPE": ("disk.type", printed_text),
     "MOUNTPOINT": ("disk.mountpoint", printed_text),
-    "MOUNTPOINTS": ("disk.mountpoint", printed_text),
+    "MOUNTPOINTS": ("disk.mountpoint", lambda text: printed_text(text.partition("\\x0a")[0])),
     "PHY-SEC": ("disk.physical_block", parse_number),
     "LOG-SEC": ("disk.logical_block", parse_number),
     "SCHED": ("disk.scheduler", _word),
@@ -144,7 +144,7 @@ def _lsblk_facts(name: str, cells: Mapping[str, str], number: int) -> Iterator[F
     if "Amazon Elastic Block Store" in cells.get("MODEL", ""):
         kind = re.search(r"\((gp2|gp3|io1|io2|st1|sc1)\)", cells["MODEL"])
         yield Fact(name, "cloud.kind", kind[1] if kind else "EBS", number, "lsblk")
-    mountpoint = cells.get("MOUNTPOINT") or cells.get("MOUNTPOINTS") or ""
+    mountpoint = cells.get("MOUNTPOINT") or cells.get("MOUNTPOINTS", "").partition("\\x0a")[0]
     if mountpoint.startswith("/") and " " not in mountpoint and cells.get("FSTYPE"):
         yield Fact(mountpoint, "mount.type", cells["FSTYPE"], number, "lsblk")
         yield Fact(mountpoint, "mount.source", name, number, "lsblk")

@@ -161,6 +161,8 @@ def read_prose(passage: Passage) -> Iterator[Fact]:
     if rpm := re.search(r"\b(\d{1,2}[,.]?\d00) ?rpm\b", line, re.IGNORECASE):
         value = float(re.sub(r"[,.]", "", rpm[1]))
         yield Fact("", "disk.rpm", value, number, "prose")
+    elif rpm := re.search(r"\b(5\.[49]|7\.2|10|15)k ?rpm\b", line, re.IGNORECASE):
+        yield Fact("", "disk.rpm", float(rpm[1]) * 1000, number, "prose")
     if memory := re.search(
         r"\b(\d{1,4}) ?Gi?B(?: of)?(?: DDR\d| ECC)* (?:RAM|memory)\b", line, re.IGNORECASE
     ):
@@ -249,8 +251,8 @@ CHAPTER = Chapter(
     },
     shapes=((r"\([\w,]+\)?:?|#\S*", read_remark), (r"vm\.dirty_\w+", read_sysctl)),
     parts={
-        " rpm": read_prose,
-        "rpm ": read_prose,
+        "rpm": read_prose,
+        "b memory": read_prose,
         " ram": read_prose,
         "gbe": read_prose,
         "plp": read_prose,
