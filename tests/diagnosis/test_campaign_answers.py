@@ -8,12 +8,12 @@ import pytest
 from django.utils import timezone
 
 from benchlab.campaigns.models import Campaign
-from benchlab.diagnosis import campaign_answers, campaigns
+from benchlab.diagnosis import answers, campaign_answers, campaigns
 from benchlab.diagnosis.campaign_answers import sweep_campaigns
 from benchlab.diagnosis.models import CampaignAnswer
 from benchlab.findings.models import Looked
 from tests.charts import made
-from tests.diagnosis.made import four_diagnoses  # noqa: F401
+from tests.diagnosis.made import RULES, four_diagnoses  # noqa: F401
 
 
 @pytest.fixture
@@ -43,6 +43,15 @@ def test_its_page_shows_three_with_their_runs(web, diagnosed):
     runs = list(diagnosed.runs.values_list("pk", flat=True))
     assert len(runs) == 4 and all(f"/runs/{run}/" in first for run in runs)
     assert "4 of the 4 runs" in first
+
+
+def test_nothing_unusual_is_one_line(web, campaign, monkeypatch):
+    fine = next(rule for rule in RULES if rule.id == "T3")
+    monkeypatch.setattr(answers, "all_rules", lambda: {"T3": fine})
+    sweep_campaigns()
+    section = shown(web, campaign)
+    assert section.index("Nothing unusual in 4 results.") < section.index("<details>")
+    assert section.index("<details>") < section.index("<article")
 
 
 def test_a_run_s_page_names_its_causes(web, diagnosed):
