@@ -51,15 +51,15 @@ class Answer:
     @property
     def nothing_unusual(self) -> bool:
         """True where figures were read and no diagnosis doubts or limits them."""
-        found = (*self.shown, *self.folded)
-        return bool(self.readable) and all(d.verdict == Verdict.FINE for d in found)
+        diagnoses = (*self.shown, *self.folded)
+        return bool(self.readable) and all(d.verdict == Verdict.FINE for d in diagnoses)
 
 
 def diagnose(evidence: Evidence) -> Answer:
     """Apply every rule. Pure; a rule that fails is logged and costs only its own diagnosis."""
-    found = [diagnosis for rule in all_rules().values() for diagnosis in _apply(rule, evidence)]
+    diagnoses = [diagnosis for rule in all_rules().values() for diagnosis in _apply(rule, evidence)]
     own = own_paths(evidence)
-    ranked = [without_unnamed_risks(d, own) for d in rank(told_once(found, evidence))]
+    ranked = [without_unnamed_risks(d, own) for d in rank(told_once(diagnoses, evidence))]
     readable = sum(bool(result.metrics or result.series) for result in evidence.results)
     if not ranked and readable:
         ranked = [unexplained_difference(evidence) or nothing_wrong(evidence)]
@@ -100,18 +100,19 @@ def nothing_wrong(evidence: Evidence) -> Diagnosis:
 def unexplained_difference(evidence: Evidence) -> Diagnosis | None:
     """The answer where like results are far apart and no rule says why; None where none are."""
     pairs = [
-        (one, other)
-        for (_, one), (_, other) in itertools.combinations(evidence.numbered_tests, 2)
-        if _is_like(one, other) and _apart(one, other) >= LEAST_APART
+        (left, other)
+        for (_, left), (_, other) in itertools.combinations(evidence.numbered_tests, 2)
+        if _is_like(left, other) and _apart(left, other) >= LEAST_APART
     ]
     if not pairs:
         return None
-    one, other = max(pairs, key=lambda pair: _apart(*pair))
-    places = tuple(evidence.results.index(result) for result in (one, other))
-    figures = [proof for result in (one, other) if (proof := _figures(result))]
+    left, other = max(pairs, key=lambda pair: _apart(*pair))
+    places = tuple(evidence.results.index(result) for result in (left, other))
+    figures = [proof for result in (left, other) if (proof := _figures(result))]
     return Diagnosis(
         Verdict.DOUBT,
-        f"{one.title[:40]} and {other.title[:40]} are {times_text(_apart(one, other))} apart, and what was pasted does "
+        f"{left.title[:40]} and {other.title[:40]} are {times_text(_apart(left, other))} apart, and "
+        "what was pasted does "
         "not say why: no known cause fits. They are not repeats of one measurement.",
         "Something differs between them that these lines do not show: the layout, its state, or other load.",
         tuple(figures),
@@ -131,20 +132,20 @@ def unexplained_difference(evidence: Evidence) -> Diagnosis | None:
     )
 
 
-def _is_like(one: Result, other: Result) -> bool:
+def _is_like(left: Result, other: Result) -> bool:
     """True for results of one tool with the same options, but for their names and targets."""
     keys = [
         (
             *(result.kind, result.reads, result.writes, result.random, result.block),
             {name: value for name, value in result.options.items() if name not in NAMES},
         )
-        for result in (one, other)
+        for result in (left, other)
     ]
-    return keys[0] == keys[1] and bool(one.rate) and bool(other.rate)
+    return keys[0] == keys[1] and bool(left.rate) and bool(other.rate)
 
 
-def _apart(one: Result, other: Result) -> float:
-    low, high = sorted((one.rate or 1.0, other.rate or 1.0))
+def _apart(left: Result, other: Result) -> float:
+    low, high = sorted((left.rate or 1.0, other.rate or 1.0))
     return high / low
 
 
@@ -181,10 +182,10 @@ def _watched_figures(result: Result) -> Proof | None:
     return Proof(f"{device}: {rate(load)} read and written.", (line,)) if load and line else None
 
 
-def told_once(found: Sequence[Diagnosis], evidence: Evidence) -> list[Diagnosis]:
+def told_once(diagnoses: Sequence[Diagnosis], evidence: Evidence) -> list[Diagnosis]:
     """The diagnoses with those of one rule and verdict joined: the one that explains most speaks for all results."""
     groups: dict[tuple[str, Verdict], list[Diagnosis]] = {}
-    for diagnosis in found:
+    for diagnosis in diagnoses:
         groups.setdefault((diagnosis.rule, diagnosis.verdict), []).append(diagnosis)
     return [_joined(group, evidence) for group in groups.values()]
 
@@ -216,30 +217,30 @@ def _apply(rule: Rule, evidence: Evidence) -> Iterable[Diagnosis]:
         return []
 
 
-def rank(found: Sequence[Diagnosis]) -> list[Diagnosis]:
+def rank(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
     """The diagnoses that are not silenced: doubts and limits by stage, then by what they explain; then what is fine."""
-    named: list[Diagnosis] = []
-    for diagnosis in sorted(found, key=_rank_key):
-        if not any(_silences(other, diagnosis) for other in named):
-            named = [*(d for d in named if not _silences(diagnosis, d)), diagnosis]
-    return [d for d in named if not any(_explains_away(other, d) for other in named)]
+    audible: list[Diagnosis] = []
+    for diagnosis in sorted(diagnoses, key=_rank_key):
+        if not any(_silences(other, diagnosis) for other in audible):
+            audible = [*(d for d in audible if not _silences(diagnosis, d)), diagnosis]
+    return [d for d in audible if not any(_explains_away(other, d) for other in audible)]
 
 
-def _silences(one: Diagnosis, other: Diagnosis) -> bool:
+def _silences(left: Diagnosis, other: Diagnosis) -> bool:
     """True where `one` says that it explains the same results better."""
-    same = not one.results or not other.results or bool(set(one.results) & set(other.results))
-    return one is not other and same and other.rule in one.silences
+    same = not left.results or not other.results or bool(set(left.results) & set(other.results))
+    return left is not other and same and other.rule in left.silences
 
 
-def _explains_away(one: Diagnosis, other: Diagnosis) -> bool:
+def _explains_away(left: Diagnosis, other: Diagnosis) -> bool:
     """True where the other's figures are not what they seem by `one`, or where `one` shows that not all is fine."""
-    covered = bool(other.results) and set(other.results) <= set(one.results)
-    if not covered or one.verdict == Verdict.FINE:
+    covered = bool(other.results) and set(other.results) <= set(left.results)
+    if not covered or left.verdict == Verdict.FINE:
         return False
     if other.verdict == Verdict.FINE:
         return other.stage != Stage.NOTE
-    doubts = one.verdict == Verdict.DOUBT and Stage.BELIEVABLE <= one.stage <= Stage.IN_FLIGHT
-    return doubts and one.stage < other.stage < Stage.NOTE
+    doubts = left.verdict == Verdict.DOUBT and Stage.BELIEVABLE <= left.stage <= Stage.IN_FLIGHT
+    return doubts and left.stage < other.stage < Stage.NOTE
 
 
 def _rank_key(diagnosis: Diagnosis) -> tuple[bool, bool, int, float, str]:

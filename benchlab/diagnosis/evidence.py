@@ -108,9 +108,9 @@ class Result:
     def in_flight(self) -> float | None:
         """Mean number of I/Os in flight, by Little's law: IOPS times mean latency; None where one is not printed."""
         parts = [(self.number(f"{way}.iops"), self.number(f"{way}.lat.mean")) for way in DIRECTIONS]
-        known = [ops * seconds for ops, seconds in parts if ops and seconds]
-        if known:
-            return sum(known)
+        printed = [ops * seconds for ops, seconds in parts if ops and seconds]
+        if printed:
+            return sum(printed)
         ops, seconds = self.operations, self.latency
         return ops * seconds if ops and seconds else None
 
@@ -178,8 +178,8 @@ class Result:
             return _SYSBENCH_PATTERNS.get(mode, mode)
         if self.kind == "pg_test_fsync":
             return "write"
-        given = str(self._first_option("rw", "readwrite") or "").partition(":")[0]
-        return given or ("read" if self.kind == "fio" and self.options_complete else "")
+        option_value = str(self._first_option("rw", "readwrite") or "").partition(":")[0]
+        return option_value or ("read" if self.kind == "fio" and self.options_complete else "")
 
     @property
     def random(self) -> bool | None:
@@ -201,9 +201,9 @@ class Result:
     @property
     def block(self) -> float | None:
         """B of one I/O; where no option tells, B/s over IOPS; None where neither does."""
-        given = self._first_option("block_size", "bs", "blocksize", "obs", "file-block-size")
-        if isinstance(given, int | float) and given > 0:
-            return float(given)
+        option_value = self._first_option("block_size", "bs", "blocksize", "obs", "file-block-size")
+        if isinstance(option_value, int | float) and option_value > 0:
+            return float(option_value)
         rate, operations = self.rate, self.operations
         return rate / operations if rate and operations else None
 
@@ -222,15 +222,15 @@ class Result:
         if whole is not None:
             return whole
         parts = [self.number(f"{way}.{name}") for way in DIRECTIONS]
-        known = [part for part in parts if part is not None]
-        return sum(known) if known else None
+        printed = [part for part in parts if part is not None]
+        return sum(printed) if printed else None
 
     @property
     def latency(self) -> float | None:
         """Mean s of one I/O as the caller sees it; None where it is not printed."""
         names = ("lat.mean", "read.lat.mean", "write.lat.mean", "clat.mean", "event.mean")
-        found = (self.number(name) for name in names)
-        return next((value for value in found if value is not None), None)
+        figures = (self.number(name) for name in names)
+        return next((value for value in figures if value is not None), None)
 
     @property
     def bytes_moved(self) -> float | None:
@@ -280,10 +280,12 @@ class Result:
     def target(self) -> str:
         """Path of the file, directory or device that it worked on; "" where unknown."""
         names = ("filename", "directory", "of", "if", "target")
-        given = [str(self.options[name]) for name in names if name in self.options]
-        known = [path for path in given if path.startswith("/") and path not in _NO_TARGETS]
-        if known:
-            return known[0]
+        option_value = [str(self.options[name]) for name in names if name in self.options]
+        printed = [
+            path for path in option_value if path.startswith("/") and path not in _NO_TARGETS
+        ]
+        if printed:
+            return printed[0]
         paths = [path for path in _TARGET.findall(self.command) if path not in _NO_TARGETS]
         return paths[0] if paths else ""
 
@@ -294,10 +296,10 @@ class Result:
 
     @cached_property
     def _by_name(self) -> Mapping[tuple[str, str], Metric]:
-        found: dict[tuple[str, str], Metric] = {}
+        figures: dict[tuple[str, str], Metric] = {}
         for metric in (*self.metrics, *self.details):
-            found.setdefault((metric.name, metric.labels.get("device", "")), metric)
-        return found
+            figures.setdefault((metric.name, metric.labels.get("device", "")), metric)
+        return figures
 
     def metric(self, name: str, device: str = "") -> Metric | None:
         """The figure; None where it is not printed."""
@@ -411,9 +413,9 @@ class Evidence:
         if below:
             return below
         disks = self.disks
-        seen = [name for name in result.devices if name in disks]
-        if not result.watches and seen:
-            return tuple(seen)
+        listed = [name for name in result.devices if name in disks]
+        if not result.watches and listed:
+            return tuple(listed)
         alike = {(self.facts.text(d, "disk.model"), self.rotational(d)) for d in disks}
         return tuple(disks) if len(alike) == 1 else ()
 
@@ -445,8 +447,8 @@ class Evidence:
             whole = re.sub(r"(?<=\d)p\d+$|(?<=[a-z])\d+$", "", device)
             members = [whole] if whole != device else []
         if members:
-            found = [disk for name in members for disk in self._disks_below(name, deep + 1)]
-            return tuple(dict.fromkeys(found))
+            figures = [disk for name in members for disk in self._disks_below(name, deep + 1)]
+            return tuple(dict.fromkeys(figures))
         return (device,) if device in self.disks else ()
 
     @cached_property

@@ -106,10 +106,10 @@ _RPM_BY_MODEL: Sequence[tuple[re.Pattern[str], int]] = (
 def spinning_disk(model: str, rpm: float | None = None) -> Spinning:
     """Abilities of a disk that spins, by its speed if a line tells it, else by its model."""
     if rpm:
-        nearest = min(SPINNING, key=lambda known: abs(known - rpm))
+        nearest = min(SPINNING, key=lambda speed_of_model: abs(speed_of_model - rpm))
         return SPINNING[nearest]
-    known = next((speed for pattern, speed in _RPM_BY_MODEL if pattern.search(model)), 0)
-    return SPINNING.get(known, ANY_SPINNING)
+    speed_of_model = next((speed for pattern, speed in _RPM_BY_MODEL if pattern.search(model)), 0)
+    return SPINNING.get(speed_of_model, ANY_SPINNING)
 
 
 # Drive-managed SMR as the makers listed it in 2020 (WD: "WD Red NAS Drives"; Seagate: "CMR and SMR list";

@@ -107,9 +107,9 @@ def _from_options(result: Result) -> str:
     """A fio command with the options that are known; "" where not even the access pattern is."""
     if not result.pattern:
         return ""
-    named = {_FIO_NAMES.get(name, name): value for name, value in result.options.items()}
-    words = [f"--{k}={int(v) if isinstance(v, bool) else v}" for k, v in named.items() if k]
-    if not {"filename", "directory"} & set(named):
+    by_name = {_FIO_NAMES.get(name, name): value for name, value in result.options.items()}
+    words = [f"--{k}={int(v) if isinstance(v, bool) else v}" for k, v in by_name.items() if k]
+    if not {"filename", "directory"} & set(by_name):
         words.insert(0, "--filename=FILE")
     name = str(result.options.get("name") or "test")
     return shlex.join(["fio", f"--name={name}", *words])
@@ -133,7 +133,7 @@ def _edit_fio(words: list[str], changes: Mapping[str, object]) -> list[str]:
     """Words of a fio command with the options set at their places, else behind its last option."""
     if not any(word.startswith(("--name", "-name")) for word in words):
         return []
-    kept: list[str] = []
+    remaining: list[str] = []
     places: set[str] = set()
     skip = False
     for at, word in enumerate(words):
@@ -143,27 +143,27 @@ def _edit_fio(words: list[str], changes: Mapping[str, object]) -> list[str]:
             skip = False
             continue
         if name not in changes:
-            kept.append(word)
+            remaining.append(word)
             continue
         follows = words[at + 1] if at + 1 < len(words) else "-"
         skip = "=" not in word and not follows.startswith("-")
         if changes[name] is not None and name not in places:
-            kept.append(f"--{name}={changes[name]}")
+            remaining.append(f"--{name}={changes[name]}")
         places.add(name)
     added = [f"--{k}={v}" for k, v in changes.items() if k not in places and v is not None]
-    return [*kept, *added]
+    return [*remaining, *added]
 
 
 def _edit_dd(words: list[str], changes: Mapping[str, object]) -> list[str]:
     """Words of a dd command with these operands."""
-    kept = [word for word in words if word.partition("=")[0] not in changes]
-    return [*kept, *(f"{k}={v}" for k, v in changes.items() if v is not None)]
+    remaining = [word for word in words if word.partition("=")[0] not in changes]
+    return [*remaining, *(f"{k}={v}" for k, v in changes.items() if v is not None)]
 
 
 def _edit_sysbench(words: list[str], changes: Mapping[str, object]) -> list[str]:
     """Words of a sysbench command with these options before its verb; `_` in a name stands for `-`."""
-    named = {name.replace("_", "-"): value for name, value in changes.items()}
-    kept = [w for w in words if w.removeprefix("--").partition("=")[0] not in named]
-    added = [f"--{k}={v}" for k, v in named.items() if v is not None]
-    end = kept.index("run") if "run" in kept else len(kept)
-    return [*kept[:end], *added, *kept[end:]]
+    by_name = {name.replace("_", "-"): value for name, value in changes.items()}
+    remaining = [w for w in words if w.removeprefix("--").partition("=")[0] not in by_name]
+    added = [f"--{k}={v}" for k, v in by_name.items() if v is not None]
+    end = remaining.index("run") if "run" in remaining else len(remaining)
+    return [*remaining[:end], *added, *remaining[end:]]

@@ -68,13 +68,13 @@ def _judge_spinning(evidence: Evidence, result: Result, disks: tuple[str, ...]) 
     disk = media.spinning_disk(
         facts.text(disks[0], "disk.model"), facts.number(disks[0], "disk.rpm")
     )
-    operations, transfer, asked = result.operations, result.rate, result.asked_in_flight
-    if not operations or not transfer or not asked or result.random is None:
+    operations, transfer, requested = result.operations, result.rate, result.asked_in_flight
+    if not operations or not transfer or not requested or result.random is None:
         return None
     if not result.random:
         return _judge_streaming(evidence, result, disk, number)
     low, high = disk.single
-    most = (high if asked == 1 else disk.queued) * number
+    most = (high if requested == 1 else disk.queued) * number
     if result.writes:
         # a disk's own write cache reorders
         most = 1.5 * disk.queued * number
@@ -89,7 +89,7 @@ def _judge_spinning(evidence: Evidence, result: Result, disks: tuple[str, ...]) 
         return Verdict.DOUBT, claim, text, step
     tail = result.number("clat.p99") or result.number("read.clat.p99") or 0
     if (
-        asked == 1
+        requested == 1
         and low * 0.9 <= operations <= most
         and tail < SLOW_TAIL_S
         and (result.block or 0) <= 65536
@@ -111,9 +111,9 @@ def _judge_spinning(evidence: Evidence, result: Result, disks: tuple[str, ...]) 
             {"iodepth": [1, 4, 32]},
         )
         return Verdict.FINE, claim, text, step
-    if asked > 1 and low * number <= operations <= most and tail < 10 * SLOW_TAIL_S:
+    if requested > 1 and low * number <= operations <= most and tail < 10 * SLOW_TAIL_S:
         claim = f"{ops(operations)} at random is normal for {_disks(number)}, which seek for each request."
-        text = f"{asked} in flight: {count(low * number)} to {count(most)} IOPS are usual."
+        text = f"{requested} in flight: {count(low * number)} to {count(most)} IOPS are usual."
         step = NextStep(
             "For MB/s measure in order.",
             edit_command(result, rw="write" if result.writes else "read", bs="1M"),

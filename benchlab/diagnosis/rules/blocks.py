@@ -30,10 +30,10 @@ def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
         if not holes and result.target.startswith("/dev/"):
             continue
         proofs = []
-        told = "most of its reads"
+        share_text = "most of its reads"
         if at_disk is not None:
             share = at_disk[0] / counted
-            told = f"{percent(1 - share)} of its reads"
+            share_text = f"{percent(1 - share)} of its reads"
             text = f"The tool counted {count(counted)} reads, the disks {count(at_disk[0])}: {percent(share)}."
             proofs.append(Proof(text, (result.headline(), at_disk[1])))
         if holes:
@@ -43,7 +43,7 @@ def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
         real = f" The disks did {count(at_disk[0] / took)}/s." if at_disk and took else ""
         yield Diagnosis(
             Verdict.DOUBT,
-            f"{headline_figure(result)} is not what the disks did: {told} hit blocks of the file that were "
+            f"{headline_figure(result)} is not what the disks did: {share_text} hit blocks of the file that were "
             f"never written, which the file system answers with zeros.{real}",
             "Direct I/O rules the page cache out; unwritten extents and holes need no disk at all.",
             tuple(proofs),
@@ -201,11 +201,19 @@ def same_blocks(evidence: Evidence) -> Iterator[Diagnosis]:
 
 def _own_ranges(result: Result) -> bool:
     """True where each job has a range or a file of its own, or may have one."""
-    given = result.options
-    if "offset_increment" in given or "directory" in given or "filename_format" in given:
+    set_options = result.options
+    if (
+        "offset_increment" in set_options
+        or "directory" in set_options
+        or "filename_format" in set_options
+    ):
         return True
-    named = "filename" in given or "--filename" in result.command
-    return not named or not result.options_complete or ":" in str(given.get("filename", ""))
+    has_filename = "filename" in set_options or "--filename" in result.command
+    return (
+        not has_filename
+        or not result.options_complete
+        or ":" in str(set_options.get("filename", ""))
+    )
 
 
 def _shared_signs(evidence: Evidence, result: Result, jobs: int) -> Iterator[Sign]:

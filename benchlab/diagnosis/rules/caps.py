@@ -112,28 +112,28 @@ def _polling(place: int, result: Result, proofs: tuple[Proof, ...]) -> Diagnosis
 
 @rule("R57", "A cap as it is sold", Stage.CAP)
 def capped(evidence: Evidence) -> Iterator[Diagnosis]:
-    found = [
+    capped_tests = [
         (place, *cap)
         for place, result in evidence.numbered_tests
         if (cap := _cap(evidence, result))
     ]
-    if not found:
+    if not capped_tests:
         yield from _watched_caps(evidence)
         return
     results = evidence.results
-    caps = list(dict.fromkeys(text for _, text, _ in found))
+    caps = list(dict.fromkeys(text for _, text, _ in capped_tests))
     proofs: list[Proof] = []
-    for place, _, names in found:
+    for place, _, names in capped_tests:
         proofs += _flat_proofs(results[place], names)
     cloud = _cloud_fact(evidence)
     if cloud:
         proofs.append(Proof(f"The volume is {cloud[0]}.", (cloud[1],)))
-    first = results[found[0][0]]
+    first = results[capped_tests[0][0]]
     yield Diagnosis(
         Verdict.LIMIT,
         f"{' and '.join(caps)}: {'the caps' if len(caps) > 1 else 'a cap'} of the volume as it is provisioned, "
         f"not a limit of a device. A limiter holds the rate, and more depth only waits.",
-        _crossing([results[place] for place, _, _ in found]),
+        _crossing([results[place] for place, _, _ in capped_tests]),
         tuple(proofs),
         (
             "The instance or virtual machine has caps of its own.",
@@ -148,7 +148,7 @@ def capped(evidence: Evidence) -> Iterator[Diagnosis]:
             ),
         ),
         confidence=0.95 if cloud else 0.7,
-        results=tuple(place for place, _, _ in found),
+        results=tuple(place for place, _, _ in capped_tests),
         silences=("R52", "R18", "R06", "R20"),
     )
 
@@ -210,7 +210,7 @@ def _flat_level(watcher: Result, device: str, name: str) -> float | None:
 
 def _cap(evidence: Evidence, result: Result) -> tuple[str, list[str]] | None:
     """The cap that the result sits at, in words, and the volumes sold with it; None where it sits at none."""
-    operations, transfer, asked = result.operations, result.rate, result.asked_in_flight or 1
+    operations, transfer, requested = result.operations, result.rate, result.asked_in_flight or 1
     took = result.number("runtime") or 0
     if not operations or not transfer or took < CAPPED_S * 0.95 or result.durable:
         return None
@@ -218,7 +218,7 @@ def _cap(evidence: Evidence, result: Result) -> tuple[str, list[str]] | None:
     flat = _is_flat(result, FLAT if cloud else VERY_FLAT)
     disks = evidence.runs_on(result)
     local = any(_is_local(evidence, disk) for disk in disks)
-    if flat is False or (local and not cloud) or (not cloud and (not flat or asked < 4)):
+    if flat is False or (local and not cloud) or (not cloud and (not flat or requested < 4)):
         return None
     near = media.CAP_TOLERANCE if cloud else EXACT
     at_iops = [v for v in media.caps_at_iops(operations, near) if _holds(v, operations, transfer)]
@@ -227,14 +227,16 @@ def _cap(evidence: Evidence, result: Result) -> tuple[str, list[str]] | None:
     at_rate = [
         v for v in media.caps_at_bandwidth(transfer, near) if _holds(v, operations, transfer)
     ]
-    told = [f for f in evidence.facts.with_name("cloud.iops") if _near(operations, float(f.value))]
-    told += [
+    provisioned = [
+        f for f in evidence.facts.with_name("cloud.iops") if _near(operations, float(f.value))
+    ]
+    provisioned += [
         f for f in evidence.facts.with_name("cloud.bandwidth") if _near(transfer, float(f.value))
     ]
-    if told and told[0].name == "cloud.iops":
-        return ops(operations), [f"{told[0].subject}: provisioned with that many IOPS"]
-    if told:
-        return rate_words(transfer), [f"{told[0].subject}: provisioned with that bandwidth"]
+    if provisioned and provisioned[0].name == "cloud.iops":
+        return ops(operations), [f"{provisioned[0].subject}: provisioned with that many IOPS"]
+    if provisioned:
+        return rate_words(transfer), [f"{provisioned[0].subject}: provisioned with that bandwidth"]
     if at_iops and (not at_rate or (result.block or 0) <= 32 << 10):
         return ops(operations), [volume.kind for volume in at_iops]
     if at_rate:
@@ -268,7 +270,7 @@ def rate_words(transfer: float) -> str:
 
 def _is_flat(result: Result, most: float) -> bool | None:
     """True where the spread of the rate's samples is below that share; None where the text shows no spread."""
-    known = None
+    is_flat = None
     for way in ("read", "write"):
         for name in ("iops", "bandwidth"):
             mean = result.number(f"{way}.{name}.mean")
@@ -277,10 +279,10 @@ def _is_flat(result: Result, most: float) -> bool | None:
             if not mean or spread is None:
                 continue
             ranged = least is None or top is None or (top - least) / mean < FLAT_RANGE
-            known = spread / mean < most and ranged
-            if known:
+            is_flat = spread / mean < most and ranged
+            if is_flat:
                 return True
-    return known
+    return is_flat
 
 
 def _cloud_fact(evidence: Evidence) -> tuple[str, int] | None:
@@ -301,7 +303,7 @@ def _is_local(evidence: Evidence, disk: str) -> bool:
 
 
 def _flat_proofs(result: Result, names: list[str]) -> Iterator[Proof]:
-    operations, transfer, asked = (
+    operations, transfer, requested = (
         result.operations or 0,
         result.rate or 0,
         result.asked_in_flight or 1,
@@ -313,13 +315,13 @@ def _flat_proofs(result: Result, names: list[str]) -> Iterator[Proof]:
         and (spread := result.number(f"{way}.iops.stddev")) is not None
     ]
     flat = f", with a spread of {percent(spreads[0][0])} over its samples" if spreads else ""
-    known = f" Known for it: {join_names(tuple(names))}." if names else ""
+    is_flat = f" Known for it: {join_names(tuple(names))}." if names else ""
     lines = tuple(line for line in (result.headline(), *(line for _, line in spreads)) if line)
-    yield Proof(f"{ops(operations)}, {rate_words(transfer)}{flat}.{known}", lines)
+    yield Proof(f"{ops(operations)}, {rate_words(transfer)}{flat}.{is_flat}", lines)
     if result.latency:
         text = (
-            f"Latency is depth over rate: {asked} / {ops(operations)} = "
-            f"{seconds(asked / operations)}; measured {seconds(result.latency)}."
+            f"Latency is depth over rate: {requested} / {ops(operations)} = "
+            f"{seconds(requested / operations)}; measured {seconds(result.latency)}."
         )
         yield Proof(
             text, (result.line("lat.mean") or result.line("read.lat.mean") or result.headline(),)
@@ -381,21 +383,29 @@ def one_at_a_time(evidence: Evidence) -> Iterator[Diagnosis]:
 
 @rule("R64", "Writes that wait for replicas in a row", Stage.CAP)
 def replicas_in_a_row(evidence: Evidence) -> Iterator[Diagnosis]:
-    told = [f for f in evidence.facts if f.name == "replicated.kind"]
+    provisioned = [f for f in evidence.facts if f.name == "replicated.kind"]
     groups = [tuple(places) for places in _sweeps(evidence)]
     alone = [
-        (place,) for place, r in evidence.numbered_tests if told and (r.asked_in_flight or 9) == 1
+        (place,)
+        for place, r in evidence.numbered_tests
+        if provisioned and (r.asked_in_flight or 9) == 1
     ]
     for places in groups or alone[:1]:
         single, deep = evidence.results[places[0]], evidence.results[places[-1]]
         took = (single.asked_in_flight or 1) / (single.operations or 1e9)
         share = (deep.rate or 0) / (evidence.facts.number("", "host.network") or 117e6)
-        if not NETWORK_S <= took <= 2 * REPLICA_S or share > 0.3 or not (deep.writes or told):
+        if (
+            not NETWORK_S <= took <= 2 * REPLICA_S
+            or share > 0.3
+            or not (deep.writes or provisioned)
+        ):
             continue
-        if evidence.all_rotational(evidence.runs_on(single)) and not told:
+        if evidence.all_rotational(evidence.runs_on(single)) and not provisioned:
             continue
         proofs = list(_sweep_proofs(evidence, list(places)))
-        proofs += [Proof(f"{f.subject} is replicated by {f.value}.", (f.line,)) for f in told]
+        proofs += [
+            Proof(f"{f.subject} is replicated by {f.value}.", (f.line,)) for f in provisioned
+        ]
         text = (
             f"{rate(deep.rate or 0)} is {percent(share)} of the network's "
             f"{rate((deep.rate or 0) / share if share else 0)}."
@@ -416,7 +426,7 @@ def replicas_in_a_row(evidence: Evidence) -> Iterator[Diagnosis]:
                     "The step at which most of the time goes away is the one to change; often it is the disks' flush.",
                 ),
             ),
-            confidence=0.85 if told else 0.7,
+            confidence=0.85 if provisioned else 0.7,
             results=tuple(places),
             silences=("R52", "R57", "R18", "R06", "R22"),
         )
@@ -458,12 +468,14 @@ def _is_proportional(first: Result, last: Result) -> bool:
 def _sweep_proofs(evidence: Evidence, places: list[int]) -> Iterator[Proof]:
     for place in places:
         result = evidence.results[place]
-        asked, latency = result.asked_in_flight or 1, result.latency
+        requested, latency = result.asked_in_flight or 1, result.latency
         wait = (
-            f", {seconds(latency)} each = {asked} x {seconds(latency / asked)}" if latency else ""
+            f", {seconds(latency)} each = {requested} x {seconds(latency / requested)}"
+            if latency
+            else ""
         )
         yield Proof(
-            f"{asked} in flight: {ops(result.operations or 0)}{wait}.", (result.headline(),)
+            f"{requested} in flight: {ops(result.operations or 0)}{wait}.", (result.headline(),)
         )
 
 

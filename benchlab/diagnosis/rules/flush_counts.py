@@ -129,8 +129,8 @@ def flushes_counted(evidence: Evidence) -> Iterator[Diagnosis]:
             real = writes - flushes
             block = moved / real
             test = evidence.watched_test(watcher)
-            asked = test.block if test else None
-            fits = abs(block / asked - 1) < 0.03 if asked else _halved(evidence, block)
+            requested = test.block if test else None
+            fits = abs(block / requested - 1) < 0.03 if requested else _halved(evidence, block)
             if not fits:
                 continue
             yield Diagnosis(
@@ -179,17 +179,24 @@ def double_flush(evidence: Evidence) -> Iterator[Diagnosis]:
                 watcher.number("write.iops", device),
                 watcher.number("flush.iops", device),
             )
-            asked = test.operations or write.rate
-            if not writes or not flushes or flushes < 1.5 * asked or not 1.8 <= writes / asked <= 6:
+            requested = test.operations or write.rate
+            if (
+                not writes
+                or not flushes
+                or flushes < 1.5 * requested
+                or not 1.8 <= writes / requested <= 6
+            ):
                 continue
             yield Diagnosis(
                 Verdict.LIMIT,
-                f"Each durable write costs {device} {writes / asked:.1f} writes and {flushes / asked:.1f} flushes: "
+                f"Each durable write costs {device} {writes / requested:.1f} writes and "
+                f"{flushes / requested:.1f} flushes: "
                 f"the data and the file system's journal, with a flush between.",
                 "The journal's commit doubles the wait.",
                 (
                     Proof(
-                        f"{device}: {count(writes)} w/s and {count(flushes)} f/s for {per_second(asked)} of the tool.",
+                        f"{device}: {count(writes)} w/s and {count(flushes)} f/s for "
+                        f"{per_second(requested)} of the tool.",
                         (watcher.line("write.iops", device), test.headline()),
                     ),
                 ),

@@ -189,16 +189,16 @@ def _mostly_flush(result: Result, write: DurableWrite) -> bool:
 def _protected(
     evidence: Evidence, place: int, result: Result, write: DurableWrite, disk: str
 ) -> Diagnosis:
-    told = evidence.facts.text(disk, "disk.write_cache")
+    cache_mode = evidence.facts.text(disk, "disk.write_cache")
     line = evidence.fact_line(disk, "disk.write_cache")
     means = (
         f"{disk} tells of no volatile cache (write through), so a flush has nothing to do"
-        if told == "write through"
+        if cache_mode == "write through"
         else f"so {disk} seems to keep its cache through a loss of power"
     )
     proofs = [Proof(f"{write.call} takes {seconds(write.took)}.", (write.line,))]
     if line:
-        proofs.append(Proof(f"write_cache of {disk}: {told}.", (line,)))
+        proofs.append(Proof(f"write_cache of {disk}: {cache_mode}.", (line,)))
     unsynced = result.number("unsynced.write.ops")
     if unsynced and unsynced > 2 * write.rate:
         text = f"An unsynced write is {unsynced / write.rate:.0f} times cheaper: durable ones do leave memory."
@@ -228,15 +228,17 @@ def _protected(
 def _volatile(
     evidence: Evidence, place: int, result: Result, write: DurableWrite, disk: str
 ) -> Diagnosis:
-    told, line = (
+    cache_mode, line = (
         evidence.facts.text(disk, "disk.write_cache"),
         evidence.fact_line(disk, "disk.write_cache"),
     )
     proofs = [
         Proof(f"{write.call}: {per_second(write.rate)}, {seconds(write.took)} each.", (write.line,))
     ]
-    if told:
-        proofs.append(Proof(f"write_cache of {disk}: {told}, so its cache is volatile.", (line,)))
+    if cache_mode:
+        proofs.append(
+            Proof(f"write_cache of {disk}: {cache_mode}, so its cache is volatile.", (line,))
+        )
     cheaper = result.number("one.fdatasync.ops")
     if cheaper and cheaper > 1.5 * write.rate:
         text = (
@@ -267,7 +269,7 @@ def _volatile(
                 "(wal_sync_method=fdatasync).",
             ),
         ),
-        confidence=0.9 if told else 0.75,
+        confidence=0.9 if cache_mode else 0.75,
         results=(place,),
         silences=("R06", "R18"),
     )

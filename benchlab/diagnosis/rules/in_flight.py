@@ -52,17 +52,17 @@ def clock_jumped(evidence: Evidence) -> Iterator[Diagnosis]:
 
 
 def _more_than_asked(result: Result) -> Iterator[Proof]:
-    asked, seen, latency = result.asked_in_flight, result.in_flight, result.latency
+    requested, in_queue, latency = result.asked_in_flight, result.in_flight, result.latency
     alone = result.number("depth.level.1")
     believed = result.blocking is not None and not (
-        asked == result.jobs and alone is not None and alone < 0.95
+        requested == result.jobs and alone is not None and alone < 0.95
     )
-    if not (asked and seen and latency and believed) or latency < ROUNDED_S:
+    if not (requested and in_queue and latency and believed) or latency < ROUNDED_S:
         return
-    if seen > TOO_MANY_IN_FLIGHT * max(asked, result.outstanding or 0):
+    if in_queue > TOO_MANY_IN_FLIGHT * max(requested, result.outstanding or 0):
         text = (
-            f"{ops(result.operations or 0)} x {seconds(latency)} = {count(seen)} in flight, "
-            f"but only {asked} were asked for."
+            f"{ops(result.operations or 0)} x {seconds(latency)} = {count(in_queue)} in flight, "
+            f"but only {requested} were asked for."
         )
         yield Proof(
             text, (result.headline(), result.line("lat.mean") or result.line("read.lat.mean"))
@@ -87,10 +87,10 @@ def did_as_asked(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         if result.kind != "fio":
             continue
-        asked = _asked_rate(result) or _asked_pause(result) or _asked_shortness(result)
-        if asked is None:
+        requested = _asked_rate(result) or _asked_pause(result) or _asked_shortness(result)
+        if requested is None:
             continue
-        option, claim, proof, verdict = asked
+        option, claim, proof, verdict = requested
         yield Diagnosis(
             verdict,
             claim,
@@ -128,8 +128,8 @@ def _asked_rate(result: Result) -> tuple[str, str, str, Verdict] | None:
 
 def _numbers(text: str) -> list[float]:
     """Values of an option such as "10m,5m"; sizes are binary."""
-    found = re.findall(r"(\d+(?:\.\d+)?)([kmgKMG]?)", text)
-    return [float(number) * 1024 ** " kmg".index(unit.lower() or " ") for number, unit in found]
+    numbers = re.findall(r"(\d+(?:\.\d+)?)([kmgKMG]?)", text)
+    return [float(number) * 1024 ** " kmg".index(unit.lower() or " ") for number, unit in numbers]
 
 
 def _asked_pause(result: Result) -> tuple[str, str, str, Verdict] | None:
@@ -149,12 +149,12 @@ def _asked_pause(result: Result) -> tuple[str, str, str, Verdict] | None:
 
 
 def _asked_shortness(result: Result) -> tuple[str, str, str, Verdict] | None:
-    asked = result.options.get("runtime", result.options.get("runtime_s"))
+    requested = result.options.get("runtime", result.options.get("runtime_s"))
     took = result.number("runtime")
-    given = _numbers(str(asked or ""))
-    if not given or given[0] > 2 or not took or took > 2.5:
+    values = _numbers(str(requested or ""))
+    if not values or values[0] > 2 or not took or took > 2.5:
         return None
-    claim = f"The test ran for {seconds(took)} because runtime={asked}: too short to say what the storage sustains."
+    claim = f"The test ran for {seconds(took)} because runtime={requested}: too short to say what the storage sustains."
     text = f"{headline_figure(result)} over {seconds(took)}."
     return "runtime", claim, text, Verdict.DOUBT
 
@@ -288,22 +288,22 @@ def depth_ignored(evidence: Evidence) -> Iterator[Diagnosis]:
 
 def _really_one_each(evidence: Evidence, result: Result, jobs: int) -> bool:
     """False where figures contradict a blocking engine, as with one that the text does not name."""
-    alone, seen = result.number("depth.level.1"), result.in_flight
+    alone, in_queue = result.number("depth.level.1"), result.in_flight
     if alone is not None and alone < 0.9:
         return False
     if "ioengine" not in result.options:
         windows = evidence.facts.text("", "host.os") == "Windows"
-        if windows or (alone is None and (seen is None or seen > 1.2 * jobs)):
+        if windows or (alone is None and (in_queue is None or in_queue > 1.2 * jobs)):
             return False
-    return seen is None or seen <= 1.3 * jobs
+    return in_queue is None or in_queue <= 1.3 * jobs
 
 
 def _one_each_proofs(result: Result, depth: int, jobs: int) -> Iterator[Proof]:
     yield Proof(f"ioengine={result.engine} with iodepth={depth}.", (result.first,))
-    seen, latency = result.in_flight, result.latency
-    if seen and latency:
+    in_queue, latency = result.in_flight, result.latency
+    if in_queue and latency:
         over = count_of(jobs, "job")
-        text = f"{ops(result.operations or 0)} x {seconds(latency)} = {seen:.2g} in flight over {over}."
+        text = f"{ops(result.operations or 0)} x {seconds(latency)} = {in_queue:.2g} in flight over {over}."
         line = (
             result.line("lat.mean") or result.line("read.lat.mean") or result.line("write.lat.mean")
         )
@@ -371,8 +371,8 @@ def _other_path(result: Result, buffered: bool, depth: int) -> NextStep:
 
 def _waits_in_submission(result: Result) -> bool:
     """True where each job is nearly always inside submission although the engine is asynchronous."""
-    asked, jobs = result.asked_in_flight, result.jobs or 1
-    if result.kind != "fio" or result.blocking is not False or not asked or asked <= jobs:
+    requested, jobs = result.asked_in_flight, result.jobs or 1
+    if result.kind != "fio" or result.blocking is not False or not requested or requested <= jobs:
         return False
     inside = _submission_share(result)
     if inside is None:
@@ -426,10 +426,10 @@ def queue_full(evidence: Evidence) -> Iterator[Diagnosis]:
             or _core_full(result)
         ):
             continue
-        asked, room = result.asked_in_flight or 0, _queue_length(evidence, result)
+        requested, room = result.asked_in_flight or 0, _queue_length(evidence, result)
         yield Diagnosis(
             Verdict.DOUBT,
-            f"{asked} I/Os were asked to be in flight, but the queue of the device is full: the rest waits inside "
+            f"{requested} I/Os were asked to be in flight, but the queue of the device is full: the rest waits inside "
             f"submission. A greater depth adds latency and nothing else.",
             f"{headline_figure(result)} is what the device gives with a full queue of about {room}.",
             tuple(_submission_proofs(result)),

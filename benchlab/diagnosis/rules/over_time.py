@@ -102,8 +102,10 @@ def credits_end(evidence: Evidence) -> Iterator[Diagnosis]:
             continue
         volume = _cloud_volume(evidence, series.device)
         show = ops if series.metric.endswith("iops") else rate
-        known = media.caps_at_iops if series.metric.endswith("iops") else media.caps_at_bandwidth
-        if not volume and not known(fall.before):
+        caps_near = (
+            media.caps_at_iops if series.metric.endswith("iops") else media.caps_at_bandwidth
+        )
+        if not volume and not caps_near(fall.before):
             continue
         baseline, proofs = _baseline(evidence, series, fall, volume)
         text = (
