@@ -70,6 +70,8 @@ IO_FIELDS = {
 }
 # half are reads by default
 MIXED = ("rw", "readwrite", "randrw")
+# Options that make it other work: what is durable when, and what holds the job back. The last ones only others set.
+OTHER_WORK = ("fsync", "fdatasync", "sync", "sync_file_range", "rate", "rate_iops", "thinktime")
 # B/s, a slow disk's: how fast we expect a file to be laid out
 LAYOUT_RATE = 100e6
 # B/s: so slowly may a job go on that has a size to do, and no time
@@ -103,8 +105,8 @@ def same_work(options: Mapping[str, object]) -> SameWork | None:
     if options.get("job_file") or options.get("extra"):
         return None
     reads = options.get("rwmixread", 50) if options.get("rw") in MIXED else None
-    flushes = (options.get(name) or 0 for name in ("fsync", "fdatasync"))
-    return SameWork(("rw", "block_size"), (reads, *flushes))
+    others = (str(options.get(name) or 0) for name in OTHER_WORK)
+    return SameWork(("rw", "block_size"), (reads, *others))
 
 
 def build_precheck(options: Options, target: Target) -> Job | None:

@@ -151,3 +151,19 @@ def test_a_command_of_sysbench() -> None:
         result.options_complete
         and not {"test", "num-threads", "percentile"} & result.options.keys()
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "same"),
+    [
+        ({"filename": "/dev/sdb", "size": 4096, "sync": "0"}, True),
+        ({"sync": "1"}, False),
+        ({"rate": "10m"}, False),
+        ({"fdatasync": 1}, False),
+    ],
+)
+def test_other_work_of_another_campaign_is_not_the_same(
+    options: dict[str, Any], same: bool
+) -> None:
+    plain = registry.same_work("fio", LINE)
+    assert (registry.same_work("fio", {**LINE, **options}) == plain) is same
