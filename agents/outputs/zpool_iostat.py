@@ -39,6 +39,7 @@ GROUPS = {
 SINGLE = {"scrub", "trim", "rebuild"}
 CLASSES = {"logs", "log", "cache", "special", "dedup", "spares", "spare"}
 COLUMNS = {"alloc", "free", "used", "avail", "read", "write", "wait", "pend", "activ"}
+LOWER_HEADS = (["alloc", "free"], ["used", "avail"])
 # vdevs that were printed without a number
 UNNUMBERED = re.compile(r"mirror|raidz[123]?|replacing|spare")
 WORD = re.compile(r"\S+")
@@ -71,6 +72,14 @@ class Report:
 def heads(line: str) -> bool:
     """True for the first line of the headings."""
     return line.split()[:3] == ["capacity", "operations", "bandwidth"]
+
+
+def is_lower_heading(line: str) -> bool:
+    """True for the second line of the usual headings, which tells its columns also where the first was cut off."""
+    words = line.split()
+    return (
+        words[:1] == ["pool"] and words[1:3] in LOWER_HEADS and words[3:] == ["read", "write"] * 2
+    )
 
 
 def reports(
@@ -113,6 +122,11 @@ class _Reader:
             return None
         if heads(line):
             self.groups, self.columns, self.pool = words, [], ""
+            return self._begin_report(number)
+        if (not self.groups or self.columns) and is_lower_heading(line):
+            self.groups, self.pool = ["capacity", "operations", "bandwidth"], ""
+            self.columns = self._parse_columns(words, number, line)
+            self.column_ends = _word_ends(line)
             return self._begin_report(number)
         if self.groups and not self.columns:
             self.columns = self._parse_columns(words, number, line)

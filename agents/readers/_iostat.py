@@ -225,7 +225,7 @@ def _decimals(word: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PlainColumns:
-    """How rows of two decimals everywhere are read, as sysstat prints nearly all: without a look at each word."""
+    """Columns of rows with two decimals everywhere, as sysstat prints nearly all: read without a look at each word."""
 
     pattern: re.Pattern[str]
     # (its place in the row, metric, factor, divisor)

@@ -14,7 +14,7 @@ from agents.readers._command import Command, Report, Sample
 from agents.texts.parsed_result import ParsedResult
 
 LABEL = "zpool iostat"
-KEYWORDS = ("capacity", "zpool")
+KEYWORDS = ("capacity", "zpool", re.compile(r"\bpool\s+(?:alloc|used)\s"))
 WEIGHTS = {
     f"zpool.{way}.{wait}": (f"zpool.{way}.iops",)
     for way in ("read", "write")
@@ -60,7 +60,8 @@ def _begins(lines: Sequence[str], at: int) -> bool:
     if lines[at] and len(lines[at]) < 60 and at + 1 < len(lines) and _command.when(lines[at])[0]:
         at += 1
     below = lines[at + 1].split() if at + 1 < len(lines) else []
-    return zpool.heads(lines[at]) and below[:1] in (["pool"], ["vdev"])
+    whole = zpool.heads(lines[at]) and below[:1] in (["pool"], ["vdev"])
+    return whole or zpool.is_lower_heading(lines[at])
 
 
 def _block(
@@ -118,7 +119,8 @@ def _extent(
         words = lines[end].split()
         dated, second = _command.when(lines[end]) if len(lines[end]) < 60 else (False, None)
         head = zpool.heads(lines[end])
-        below = bool(block_lines) and zpool.heads(block_lines[-1][1])
+        below = zpool.is_lower_heading(lines[end])
+        below = below or (bool(block_lines) and zpool.heads(block_lines[-1][1]))
         if dated:
             dates[end + 1] = second
         elif words and not (
