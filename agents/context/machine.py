@@ -117,7 +117,7 @@ def read_single_value(passage: Passage) -> Iterator[Fact]:
 
 # Remarks on lines of their own: "(in the guest)", "(client, NFS)", "# on the host"
 REMARK = re.compile(
-    r"\s*(?:\(([^()]{2,60})\)|#\s*((?:in|on|from)\s[\w ,]{2,40}|[\w ,]{2,20}))\s*:?\s*"
+    r"\s*(?:\(([\w ,.-]{2,60})\)|#\s*((?:(?:in|on|from) (?:the )?)?(?:guest|vm|host|client|server)))\s*:?\s*"
 )
 PLACES = {"guest": "guest", "vm": "guest", "host": "host", "client": "client", "server": "server"}
 PROTOCOLS = ("nfs", "iscsi", "smb")
@@ -150,6 +150,10 @@ NO_STATEMENT = re.compile(
     r"|instead|than|vs|buy|add|ram ?disk|another|other|not|no)\b"
 )
 MAX_PROSE_CHARACTERS = 100
+# "SSD with PLP"; advice ("use a drive with power-loss protection") is a longer sentence
+PROTECTED = re.compile(
+    r"(?i)[\w ./:()+-]{0,30}\b(?:with |has |have |\()(?:PLP|power[- ]loss protection)\)?[.,;]?"
+)
 
 
 def read_prose(passage: Passage) -> Iterator[Fact]:
@@ -167,7 +171,7 @@ def read_prose(passage: Passage) -> Iterator[Fact]:
         r"\b(\d{1,4}) ?Gi?B(?: of)?(?: DDR\d| ECC)* (?:RAM|memory)\b", line, re.IGNORECASE
     ):
         yield Fact("", "host.memory", float(memory[1]) * 1024**3, number, "prose")
-    if re.search(r"\bPLP\b|\bpower[- ]loss protection\b", line, re.IGNORECASE):
+    if PROTECTED.fullmatch(line):
         yield Fact("", "disk.protection", True, number, "prose")
     if network := re.search(
         r"\b(\d{1,3}(?:\.5)?) ?(?:GbE|Gbps ethernet|Gbit ethernet|GBit LAN)\b", line, re.IGNORECASE

@@ -48,6 +48,8 @@ def test_output_becomes_facts(example: Path) -> None:
         # a wish, a question, a comparison
         "Would 64 GB RAM help?",
         "you need at least 7200 rpm disks",
+        "For speed and safety use a log device or an SSD with power-loss protection.",
+        "# by host and identity",
         # neither its unit nor its command is known
         "Mem:              62           5          41           0          15          56",
         # a table of another program
