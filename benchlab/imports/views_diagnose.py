@@ -50,7 +50,7 @@ def is_too_large(request: HttpRequest) -> bool:
 @require_http_methods(["GET", "POST"])
 def diagnose_page(request: HttpRequest) -> HttpResponse:
     if not is_open_to(request):
-        return render(request, "diagnosis/closed.html", status=403)
+        return render(request, "diagnosis/closed.html", status=401)
     if is_too_large(request):
         return _render_page(request, error=diagnose_text.TOO_LARGE, status=413)
     try:

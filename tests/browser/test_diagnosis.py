@@ -92,3 +92,13 @@ def test_a_campaign_has_the_same_card(chromium, live_server, team, user):
     person.look("diagnosis-run")
     person.close()
     assert person.complaints == []
+
+
+def test_a_closed_lab_sends_a_guest_to_log_in(chromium, live_server, db):
+    person = Person(chromium, live_server.url)
+    person.page.goto("/diagnose/")
+    person.look("diagnose-closed")
+    person.press("Log in")
+    expect(person.page.locator("#id_username")).to_be_visible()
+    person.close()
+    assert [one for one in person.complaints if "status of 401" not in one] == []

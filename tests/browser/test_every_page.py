@@ -87,7 +87,7 @@ CAREFUL = (
 ASKS_AGAIN = {"account-email", "mfa_activate_totp", *CAREFUL} - {"mfa_reauthenticate"}
 TOOLS = ("fio", "dd", "command")
 # And the browser notes that in its console, as it should
-REFUSED = {"socialaccount_login_error": 401}
+REFUSED = {"socialaccount_login_error": 401, "diagnose": 401}
 
 
 def test_every_address_is_walked_or_named_with_a_why():

@@ -48,7 +48,7 @@ def few(monkeypatch, settings):
 
 def test_a_lab_is_closed_to_guests_by_default(db):
     for answer in (Client().get(PAGE), Client().post(PAGE, {"text": FIO})):
-        assert answer.status_code == 403 and b"/login/?next=/diagnose/" in answer.content
+        assert answer.status_code == 401 and b"/login/?next=/diagnose/" in answer.content
 
 
 def test_a_guest_gets_an_answer_and_nothing_is_stored(db, open_lab, here, four_diagnoses):  # noqa: F811
