@@ -22,6 +22,8 @@ PARTITION = re.compile(
     r"((?:nvme\d+n\d+|mmcblk\d+)(?=p\d)|[shv]d[a-z]+(?=\d)|xvd[a-z]+(?=\d))p?\d+"
 )
 CLASSES = ("logs", "log", "cache", "special", "dedup", "spares", "spare")
+# tests behind a test in which its second run is looked for
+MAX_APART = 8
 # B: from here on a request of an array covers much of a stripe
 LARGE_REQUEST = 64 * 1024
 # headline figures, of which the first that both tests print is compared
@@ -255,10 +257,13 @@ def same_work(one: Result, other: Result) -> bool:
 
 
 def before_and_after(evidence: Evidence) -> Iterator[tuple[int, Result, int, Result, float]]:
-    """Pairs of tests of the same work in the text's order, and how many times the second is as fast."""
+    """Pairs of tests of the same work in the text's order, and how many times the second is as fast.
+
+    Each test is compared with the MAX_APART that follow it, so that a text of many results takes linear time.
+    """
     rows = list(tests(evidence))
-    for at, (first, before) in enumerate(rows):
-        for second, after in rows[at + 1 :]:
+    for place, (first, before) in enumerate(rows):
+        for second, after in rows[place + 1 : place + 1 + MAX_APART]:
             if not same_work(before, after):
                 continue
             ratio = speed_up(before, after)

@@ -68,14 +68,19 @@ def _time_of(test: Result) -> float | None:
 
 def _log_pairs(evidence: Evidence) -> Iterator[tuple[int, Result, int, Result, float, Load | None]]:
     """Pairs of tests of the same work between which a log device came or went."""
+    logs = [
+        (i, group[0])
+        for i, r in enumerate(evidence.results)
+        if (group := log_loads(loads_of(r, i)))
+    ]
+    begin = logs[0][0] if logs else None
+    zfs = is_zfs(evidence)
     for first, before, second, after, ratio in before_and_after(evidence):
         lines = lines_between(evidence, before, after, LOG_CHANGE)
         added = any("log" in evidence.quote(line) for line in lines)
-        later = [log_loads(loads_of(r, i)) for i, r in enumerate(evidence.results) if i > second]
-        earlier = [log_loads(loads_of(r, i)) for i, r in enumerate(evidence.results) if i < second]
-        appears = any(later) and not any(earlier) and is_zfs(evidence)
+        appears = zfs and begin is not None and begin > second
         if added or appears:
-            load = next((group[0] for group in later if group), None)
+            load = next((load for place, load in logs if place > second), None)
             yield first, before, second, after, ratio, load
 
 
