@@ -357,6 +357,11 @@ VIRTUAL_NAMES = ("vd", "xvd", "nbd", "rbd", "zram")
 VIRTUAL_MODELS = ("qemu", "virtual", "vbox", "elastic block", "persistentdisk", "ephemeral")
 
 
+# disks that say nothing of the medium below: their rotational flag is a default of the hypervisor
+_VIRTUAL = ("vd", "xvd", "rbd", "nbd", "drbd")
+_VIRTUAL_MODEL = re.compile(r"QEMU|VBOX|VMware|Virtual|Amazon|Google|PersistentDisk", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class Evidence:
     """All that a diagnosis may use. `lines` are those of the paste, for quotation; empty for a campaign."""
@@ -466,7 +471,12 @@ class Evidence:
         ]
 
     def rotational(self, disk: str) -> bool | None:
-        """True for a disk that spins; None where the text does not tell."""
+        """True for a disk that spins; None where the text does not tell, as of a guest's or a cloud's disk."""
+        model, transport = (
+            self.facts.text(disk, f"disk.{name}") for name in ("model", "transport")
+        )
+        if disk.startswith(_VIRTUAL) or transport == "virtio" or _VIRTUAL_MODEL.search(model):
+            return None
         fact = self.facts.find(disk, "disk.rotational")
         if self.facts.number(disk, "disk.rpm"):
             return True
