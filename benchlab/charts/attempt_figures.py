@@ -404,7 +404,7 @@ MAX_WATCHED_ROWS = 200
 
 @dataclass(frozen=True, slots=True)
 class WatchedRun:
-    """What a watcher alone saw of each device, as means over its reports. `names` are those of the columns."""
+    """Means of each device over the reports of a watcher alone. `names` are those of the columns."""
 
     run: int
     workload: str
