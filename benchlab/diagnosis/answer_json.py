@@ -53,6 +53,7 @@ class NextStepJson(TypedDict):
     text: str
     command: str
     expect: str
+    risk: str
     options: dict[str, Any]
     workload: WorkloadJson | None
 
@@ -206,6 +207,7 @@ def _next_step(step: NextStep, measured: Result | None) -> NextStepJson:
         "text": one_line(step.text),
         "command": step.command,
         "expect": one_line(step.expect),
+        "risk": one_line(step.risk),
         "options": dict(step.options),
         "workload": _workload(step.options, measured) if step.options and measured else None,
     }

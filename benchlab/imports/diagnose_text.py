@@ -219,6 +219,7 @@ def _diagnosis_text(row: DiagnosisJson) -> str:
 
 def _step_lines(step: NextStepJson) -> list[str]:
     lines = [_wrapped(f"Next: {step['text']}", 2)]
+    lines += [_wrapped(f"Risk: {step['risk']}", 4)] if step["risk"] else []
     lines += [f"      {line}" for line in step["command"].splitlines()]
     return [*lines, _wrapped(step["expect"], 4)] if step["expect"] else lines
 

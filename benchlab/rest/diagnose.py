@@ -51,6 +51,9 @@ class NextStepSerializer(ObjectSerializer):
     text = serializers.CharField(help_text="What to run next")
     command = serializers.CharField()
     expect = serializers.CharField(help_text="What its result would mean")
+    risk = serializers.CharField(
+        help_text="What the command changes and may cost; empty: it only looks or measures"
+    )
     options = serializers.DictField(help_text="Options of the tool; a list is swept")
     workload = StepWorkloadSerializer(
         allow_null=True, help_text="To POST to /api/workloads/ with a name; null: no tool runs it"

@@ -71,3 +71,11 @@ def test_the_guide_shows_a_real_answer(monkeypatch, tmp_path, capsys):
     (tmp_path / "dd.txt").write_text(text)
     assert diagnose_text.run_command([str(tmp_path / "dd.txt")]) == 0
     assert capsys.readouterr().out.startswith(answer)
+
+
+def test_a_risk_stands_above_its_command():
+    step = {"text": "Fail it.", "command": "mdadm /dev/md0 --fail /dev/sdf", "expect": "", "risk": "No redundancy is left."}  # fmt: skip
+    lines = diagnose_text._step_lines({**step, "options": {}, "workload": None})  # type: ignore[typeddict-item]
+    assert [line.strip() for line in lines] == [
+        "Next: Fail it.", "Risk: No redundancy is left.", "mdadm /dev/md0 --fail /dev/sdf",
+    ]  # fmt: skip
