@@ -84,10 +84,12 @@ def _slowest(evidence: Evidence, group: Sequence[Load], way: str) -> Load | None
         return None
     alike = [load for load in group if load.device in waits and load is not slow]
     alike = [load for load in alike if 1 / ALIKE <= _rate(load, way) / typical <= ALIKE]
+    # A cache and the disk behind it take the same writes: unlike media are no peers.
+    spins = is_rotational(evidence, slow.name)
+    alike = [load for load in alike if is_rotational(evidence, load.name) == spins]
     if not alike:
         return None
     rest = median(waits[load.device] for load in alike)
-    spins = is_rotational(evidence, slow.name)
     least = LEAST_AWAIT_FLASH if spins is False else LEAST_AWAIT_SPINNING
     if waits[slow.device] < least or waits[slow.device] < SLOWER * rest:
         return None
