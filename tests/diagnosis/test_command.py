@@ -74,8 +74,9 @@ def test_the_guide_shows_a_real_answer(monkeypatch, tmp_path, capsys):
 
 
 def test_a_risk_stands_above_its_command():
-    step = {"text": "Fail it.", "command": "mdadm /dev/md0 --fail /dev/sdf", "expect": "", "risk": "No redundancy is left."}  # fmt: skip
-    lines = diagnose_text._step_lines({**step, "options": {}, "workload": None})  # type: ignore[typeddict-item]
+    step = {"text": "Fail it.", "command": "mdadm /dev/md0 --fail /dev/sdf", "expect": ""}
+    rest = {"risk": "No redundancy is left.", "options": {}, "workload": None}
+    lines = diagnose_text._step_lines({**step, **rest})
     assert [line.strip() for line in lines] == [
         "Next: Fail it.", "Risk: No redundancy is left.", "mdadm /dev/md0 --fail /dev/sdf",
     ]  # fmt: skip
