@@ -298,3 +298,65 @@ class Table:
 
 def _overlap(span: tuple[int, int], start: int, end: int) -> bool:
     return start < span[1] and span[0] < end
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table whose headings stand on the left and whose numbers on the right, as LVM prints it.
+
+    `checks`: what a cell may hold, by the column's name. Without `spans` the table has lost its heading.
+    """
+
+    names: tuple[str, ...]
+    spans: tuple[int, ...]
+    checks: Mapping[str, str]
+
+    @classmethod
+    def from_heading(cls, heading: str, checks: Mapping[str, str]) -> Columns:
+        words = list(re.finditer(r"\S+", heading))
+        # single blanks everywhere: a forum took the alignment away
+        aligned = len(words) < 3 or "  " in heading.strip()
+        starts = tuple(word.start() for word in words) if aligned else ()
+        return cls(tuple(word[0] for word in words), starts, checks)
+
+    def cells(
+        self, row: str, empty: Callable[[Sequence[str]], Sequence[str]]
+    ) -> dict[str, str] | None:
+        """Cells by column, those that are filled; None where no reading agrees with `checks`.
+
+        `empty` gives the columns that must be empty in a row with these words.
+        """
+        words = list(re.finditer(r"\S+", row))
+        never = set(empty([word[0] for word in words]))
+        # column of the last word -> (distance from the headings, columns of the words)
+        places: dict[int, tuple[int, tuple[int, ...]]] = {-1: (0, ())}
+        for word in words:
+            following: dict[int, tuple[int, tuple[int, ...]]] = {}
+            for column in self._columns_that_hold(word[0], never):
+                before = [place for last, place in places.items() if last < column]
+                if before:
+                    cost, path = min(before)
+                    distance = self._distance(column, word.start(), word.end())
+                    following[column] = (cost + distance, (*path, column))
+            places = following
+        # the first column is never empty
+        ends = [place for place in places.values() if place[1][:1] == (0,)]
+        if not ends:
+            return None
+        path = min(ends)[1]
+        return {self.names[column]: word[0] for column, word in zip(path, words, strict=True)}
+
+    def _columns_that_hold(self, word: str, never: set[str]) -> list[int]:
+        return [
+            column
+            for column, name in enumerate(self.names)
+            if name not in never and re.fullmatch(self.checks.get(name, r"\S+"), word)
+        ]
+
+    def _distance(self, column: int, start: int, end: int) -> int:
+        """Characters by which a word stands outside of its column; without headings the first column wins."""
+        if not self.spans:
+            return 0
+        first = self.spans[column]
+        last = self.spans[column + 1] if column + 1 < len(self.spans) else end
+        return max(0, first - start) + max(0, end - last)

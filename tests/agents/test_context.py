@@ -64,6 +64,14 @@ def test_output_becomes_facts(example: Path) -> None:
         "md0 : nice array",
         "Disk stats (read/write):\n  sda: ios=3/0, merge=0/0, ticks=0/0, in_queue=0, util=1.10%",
         "pool: a swimming pool\nstate: wet",
+        # messages of LVM, and columns without the name of a volume
+        "# lvs\n  No volume groups found",
+        "# lvs vg0\n  Failed to find logical volume vg0/x",
+        "# lvs -o unknown_field vg0\n  fast 4",
+        "  CacheReadHits    CacheReadMisses\n        12               88",
+        "LV is short for logical volume\nfast vg0 10.00g",
+        "VG   #PV #LV #SN Attr   VSize   VFree\nvg0    2   3   1 wz--n- 931.51g 20.00g",
+        "# lvcreate -n new vg0",
     ],
 )
 def test_unsure_line_gives_no_fact(line: str) -> None:
