@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.limits import Sign, headline_figure, limit_lines, medium_limit
+from benchlab.diagnosis.loads import disk_loads, loads_of
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
 from benchlab.diagnosis.wording import count, edit_command, percent, rate, size
 
@@ -24,7 +26,7 @@ def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
         holes = unwritten or next(
             (f for f in evidence.facts.with_name("file.sparse") if f.value), None
         )
-        few = at_disk is not None and at_disk[0] < REACHED * counted
+        few = at_disk is not None and at_disk.asked < REACHED * counted
         if not few and not (holes and at_disk is None):
             continue
         if not holes and result.target.startswith("/dev/"):
@@ -32,15 +34,17 @@ def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
         proofs = []
         share_text = "most of its reads"
         if at_disk is not None:
-            share = at_disk[0] / counted
-            share_text = f"{percent(1 - share)} of its reads"
-            text = f"The tool counted {count(counted)} reads, the disks {count(at_disk[0])}: {percent(share)}."
-            proofs.append(Proof(text, (result.headline(), at_disk[1])))
+            share = at_disk.asked / counted
+            share_text = f"{'nearly all' if share < 0.005 else percent(1 - share)} of its reads"
+            merged = f" and merged {count(at_disk.merged)}" if at_disk.merged else ""
+            at_disks = f"the disks did {count(at_disk.done)}{merged}: {percent(share)}"
+            text = f"The tool counted {count(counted)} reads, {at_disks}."
+            proofs.append(Proof(text, (result.headline(), at_disk.line)))
         if holes:
             text = f"{holes.subject} has blocks that were reserved and never written."
             proofs.append(Proof(text, (holes.line,)))
         took = result.number("runtime")
-        real = f" The disks did {count(at_disk[0] / took)}/s." if at_disk and took else ""
+        real = f" The disks did {count(at_disk.done / took)}/s." if at_disk and took else ""
         yield Diagnosis(
             Verdict.DOUBT,
             f"{headline_figure(result)} is not what the disks did: {share_text} hit blocks of the file that were "
@@ -71,22 +75,36 @@ def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
         )
 
 
-def _reads_at_disk(evidence: Evidence, result: Result) -> tuple[float, int] | None:
-    """Reads that reached a disk, merged ones included, and the line; None where nothing counted them."""
+@dataclass(frozen=True, slots=True)
+class _DiskReads:
+    """Reads that a disk did, those that the kernel merged into them, and the line that counts them."""
+
+    done: float
+    merged: float
+    line: int
+
+    @property
+    def asked(self) -> float:
+        """Reads that the disk was asked for, before any were merged."""
+        return self.done + self.merged
+
+
+def _reads_at_disk(evidence: Evidence, result: Result) -> _DiskReads | None:
+    """Reads of the run that reached a disk; None where nothing counted them."""
     at_disk = result.disk_ios()
     if at_disk is not None and at_disk > 0:
-        return at_disk + result.disk_merges(), result.disk_line()
+        return _DiskReads(at_disk, result.disk_merges(), result.disk_line())
     took = result.number("runtime")
     for watcher in evidence.watchers:
         if watcher.kind != "iostat" or evidence.watched_test(watcher) is not result or not took:
             continue
         each = [
-            (watcher.number("read.iops", d) or 0) + (watcher.number("read.merges", d) or 0)
+            (watcher.number("read.iops", d) or 0, watcher.number("read.merges", d) or 0)
             for d in watcher.devices
         ]
-        busiest = max(each, default=0)
-        if busiest:
-            return busiest * took, watcher.first
+        done, merged = max(each, key=sum, default=(0.0, 0.0))
+        if done:
+            return _DiskReads(done * took, merged * took, watcher.first)
     return None
 
 
@@ -178,11 +196,16 @@ def same_blocks(evidence: Evidence) -> Iterator[Diagnosis]:
         signs = list(_shared_signs(evidence, result, jobs))
         if not signs or not result.reads:
             continue
-        transfer = result.rate or 0
+        transfer, given = result.rate or 0, _read_from_disks(evidence, result)
+        told = f" Of {rate(transfer)} the disks gave {rate(given[0])}." if given else ""
+        if given:
+            text = f"The disks read {rate(given[0])}, fio {rate(transfer)}."
+            signs.append((text, (given[1], result.headline())))
+        alone = rate(given[0] if given else transfer / jobs)
         yield Diagnosis(
             Verdict.DOUBT,
             f"The {jobs} jobs read the same blocks of one file: one of them waits for the disks, the "
-            f"others find the data in a cache. Of {rate(transfer)} the disks gave about {rate(transfer / jobs)}.",
+            f"others find the data in a cache.{told}",
             "numjobs clones the job with its offset, so that each clone begins at the start of the file.",
             tuple(Proof(*sign) for sign in signs),
             ("The file is in the page cache as a whole.",),
@@ -190,13 +213,25 @@ def same_blocks(evidence: Evidence) -> Iterator[Diagnosis]:
                 NextStep(
                     "Give each job its own range or its own file, and leave the page cache out.",
                     edit_command(result, offset_increment=f"{max(100 // jobs, 1)}%", direct=1),
-                    f"About {rate(transfer / jobs)} confirms it; a rate as before means that the disks can do that.",
+                    f"Far less, such as {alone}, confirms it; a rate as before means that the disks can do that.",
                 ),
             ),
             confidence=0.9,
             results=(place,),
             silences=("R01", "R06", "R10", "R18", "R63"),
         )
+
+
+def _read_from_disks(evidence: Evidence, result: Result) -> tuple[float, int] | None:
+    """B/s that an iostat beside the test saw its disks read, and the line; None without one."""
+    for watcher in evidence.watchers:
+        if watcher.kind != "iostat" or evidence.watched_test(watcher) is not result:
+            continue
+        loads = disk_loads(loads_of(watcher, evidence.index(watcher)))
+        moved = sum(load.read_bandwidth or 0 for load in loads)
+        if moved:
+            return moved, max(loads, key=lambda load: load.read_bandwidth or 0).line
+    return None
 
 
 def _own_ranges(result: Result) -> bool:

@@ -15,6 +15,7 @@ from benchlab.diagnosis.loads import (
     before_and_after,
     changed,
     headline_text,
+    reads_only,
     tests,
 )
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
@@ -35,19 +36,17 @@ CRYPT_NAME = re.compile(r"crypt|luks|/dev/mapper/(?!vg|.*-lv)", re.IGNORECASE)
 GUEST_NAME = re.compile(r"guest|\bvm\b|inside|/dev/vd|virtio", re.IGNORECASE)
 HOST_NAME = re.compile(r"host|hypervisor|proxmox|bare", re.IGNORECASE)
 
+AES_INSTRUCTIONS = NextStep(
+    "See whether AES instructions are there and used.",
+    "grep -m1 -o aes /proc/cpuinfo; grep -A3 aesni /proc/crypto",
+    "Without them: cpu type host for a guest, or xchacha12,aes-adiantum.",
+)
+
 
 @rule("R56", "Encryption that costs more than the cipher", Stage.LAYOUT)
 def encryption(evidence: Evidence) -> Iterator[Diagnosis]:
     """A run on dm-crypt beside one on the raw disk, or at the rate of the cipher."""
     encrypted = any(f.name.startswith("crypt.") for f in evidence.facts)
-    benchmarks = [
-        f
-        for name in ("crypt.benchmark_decrypt", "crypt.benchmark_encrypt")
-        for f in evidence.facts.with_name(name)
-        if not isinstance(f.value, str)
-    ]
-    aes = [f for f in benchmarks if "aes" in f.subject.lower()] or benchmarks
-    core = min((float(f.value) for f in aes), default=None)
     encrypted = encrypted or any(
         str(f.value) == "crypt" for f in evidence.facts.with_name("disk.type")
     )
@@ -58,11 +57,14 @@ def encryption(evidence: Evidence) -> Iterator[Diagnosis]:
             "crypt" in _name(r).lower() or "luks" in _name(r).lower() for r in (pair[1], pair[3])
         )
     ):
-        yield _crypt_diagnosis(evidence, pair, aes[0] if aes else None, core)
+        yield _crypt_diagnosis(evidence, pair)
         return
     for index, result in tests(evidence):
+        benchmark = _cipher_rate(evidence, result)
+        core = float(benchmark.value) if benchmark else None
         if (
             core
+            and benchmark
             and result.rate
             and encrypted
             and CRYPT_NAME.search(_name(result))
@@ -71,27 +73,38 @@ def encryption(evidence: Evidence) -> Iterator[Diagnosis]:
         ):
             yield Diagnosis(
                 Verdict.LIMIT,
-                f"Encryption is the limit: {rate(result.rate)} is about what one core encrypts ({rate(core)} by "
+                f"Encryption is the limit: {rate(result.rate)} is about what one core {_cipher_verb(result)} "
+                f"({rate(core)} by "
                 "cryptsetup "
                 "benchmark). The CPU does not use AES instructions.",
                 "",
                 (
                     Proof(headline_text(result), at(result.headline())),
-                    Proof(f"{aes[0].subject}: {rate(core)}", at(aes[0].line)),
+                    Proof(f"{benchmark.subject}: {rate(core)}", at(benchmark.line)),
                 ),
                 ("A guest to which the host does not pass the CPU's flags on.",),
-                (
-                    NextStep(
-                        "See whether AES instructions are there and used.",
-                        "grep -m1 -o aes /proc/cpuinfo; grep -A3 aesni /proc/crypto",
-                        "Without them: cpu type host for a guest, or xchacha12,aes-adiantum.",
-                    ),
-                ),
+                (AES_INSTRUCTIONS,),
                 confidence=0.8,
                 results=(index,),
                 silences=("R53",),
             )
             return
+
+
+def _cipher_rate(evidence: Evidence, result: Result) -> Fact | None:
+    """Fact of what one core does of the result's work by cryptsetup benchmark: it decrypts reads, encrypts writes.
+
+    dm-crypt's own cipher comes first: aes-xts, with a key of 512 bits.
+    """
+    way = "decrypt" if reads_only(result) else "encrypt"
+    facts = evidence.facts.with_name(f"crypt.benchmark_{way}")
+    known = [fact for fact in facts if not isinstance(fact.value, str)]
+    words = ("aes", "xts", "512")
+    return max(known, key=lambda f: sum(word in f.subject.lower() for word in words), default=None)
+
+
+def _cipher_verb(result: Result) -> str:
+    return "decrypts" if reads_only(result) else "encrypts"
 
 
 def _name(result: Result) -> str:
@@ -116,10 +129,10 @@ def _crypt_pair(evidence: Evidence) -> tuple[int, Result, int, Result, float] | 
 def _crypt_diagnosis(
     evidence: Evidence,
     pair: tuple[int, Result, int, Result, float],
-    benchmark: Fact | None,
-    core: float | None,
 ) -> Diagnosis:
     first, raw, second, crypt, ratio = pair
+    benchmark = _cipher_rate(evidence, crypt)
+    core = float(benchmark.value) if benchmark else None
     used = crypt.rate / core if core and crypt.rate else None
     slow_cipher = used is not None and used >= CIPHER_SHARE
     flags = [f for f in evidence.facts.with_name("crypt.flags") if "workqueue" in str(f.value)]
@@ -146,8 +159,8 @@ def _crypt_diagnosis(
     if core and crypt.rate and benchmark is not None:
         proofs.append(
             Proof(
-                f"{rate(crypt.rate)} is {share(used or 0)} of {rate(core)}, which one core encrypts by "
-                "cryptsetup benchmark",
+                f"{rate(crypt.rate)} is {share(used or 0)} of {rate(core)}, which one core "
+                f"{_cipher_verb(crypt)} by cryptsetup benchmark",
                 at(crypt.headline(), benchmark.line),
             )
         )
@@ -173,10 +186,14 @@ def _crypt_diagnosis(
     return Diagnosis(
         Verdict.LIMIT,
         f"dm-crypt leaves {headline_text(crypt)} of {headline_text(raw)} ({times_text(ratio)} apart): {cause}.",
-        "On fast devices the switch to another thread costs more than AES does.",
+        "dm-crypt cannot be faster than the CPU's cipher."
+        if slow_cipher
+        else "On fast devices the switch to another thread costs more than AES does.",
         tuple(proof for proof in proofs if proof.text),
         ("A CPU without AES instructions, or one core that is full.",),
-        (
+        (AES_INSTRUCTIONS,)
+        if slow_cipher
+        else (
             NextStep(
                 "Bypass the work queues, and compare.",
                 "cryptsetup refresh --perf-no_read_workqueue --perf-no_write_workqueue NAME",
