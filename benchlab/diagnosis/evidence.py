@@ -262,8 +262,14 @@ class Result:
 
     def disk_merges(self, way: str = "read") -> float:
         """I/Os that the kernel merged into others above the disk, by fio's Disk stats; 0 without them."""
-        counts = (self.number(f"disk.{way}.merges", device) or 0 for device in self.devices)
-        return max(counts, default=0)
+        merges = [self.number(f"disk.{way}.merges", device) or 0 for device in self.devices]
+        return max(merges[0], sum(merges[1:])) if merges else 0.0
+
+    def lowest_ios(self, way: str = "read") -> float | None:
+        """I/Os of that direction at the disks below an array or volume by fio's Disk stats; None without them."""
+        ios = [self.number(f"disk.{way}.ios", device) for device in self.devices]
+        known = [value for value in ios if value is not None]
+        return sum(known[1:]) or known[0] if known else None
 
     def disk_line(self, way: str = "read") -> int:
         """Line of the first of fio's Disk stats; 0 where there is none."""

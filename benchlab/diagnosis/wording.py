@@ -44,6 +44,13 @@ def seconds(value: float) -> str:
     return f"{value:,.0f} s" if value >= 100 else si(value, "s")
 
 
+def duration(value: float) -> str:
+    """ "12 s", "25 min", "8.2 h"."""
+    if value < 120:
+        return f"{value:.0f} s"
+    return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.1f} h"
+
+
 def percent(value: float) -> str:
     """ "99.9 %", "0.77 %", "100 %" of a share."""
     shown = f"{100 * value:.3g}" if 100 * value < 99.95 else f"{100 * value:.0f}"

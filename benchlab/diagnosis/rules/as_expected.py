@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from benchlab.diagnosis import media
 from benchlab.diagnosis.evidence import Evidence, Result
@@ -17,6 +17,8 @@ CACHES = ("cache.", "controller.", "pool.cache", "pool.log")
 SLOW_TAIL_S = 0.2
 # s a read of 4 to 16 KiB from flash takes at depth 1, cheapest SATA disk included
 FLASH_RANGE_S = (media.FLASH_READ_S, 300e-6)
+# share of the tool's I/Os that remain at the disk where the kernel merged them
+FEWER = 0.5
 # two results nearer than that need no explanation
 ALIKE = 1.5
 # more results than that are a series of measurements, not a question
@@ -220,8 +222,9 @@ def merged_in_order(evidence: Evidence) -> Iterator[Diagnosis]:
         yield Diagnosis(
             Verdict.FINE,
             f"{ops(operations)} are no bug: the {'writes' if result.writes else 'reads'} are in order (sequential), so "
-            f"the kernel merges them and the disk streams. Few hundred IOPS are its limit for random ones only.{mean}",
-            f"{rate(transfer)} is what counts here, and it is plausible for such a disk.",
+            f"the kernel merges them and the disk streams."
+            f"{' Few hundred IOPS are its limit for random ones only.' if spins else ''}{mean}",
+            f"{rate(transfer)} is what counts here{', and it is plausible for such a disk' if spins else ''}.",
             (
                 Proof(
                     f"{result.pattern}: in order, {size(block)} each, {rate(transfer)}.",
@@ -234,7 +237,7 @@ def merged_in_order(evidence: Evidence) -> Iterator[Diagnosis]:
                 NextStep(
                     "For IOPS measure at random, for MB/s with large blocks.",
                     _at_random(result),
-                    "60 to 350 IOPS at random are normal for a disk that spins.",
+                    "60 to 350 IOPS at random are normal for a disk that spins, thousands for an SSD.",
                     {"rw": ["randread", "read"]},
                 ),
             ),
@@ -256,8 +259,8 @@ def _at_random(result: Result) -> str:
 
 def _merged(evidence: Evidence, result: Result) -> Sign | None:
     way = "write" if result.writes else "read"
-    at_disk, merges, counted = result.disk_ios(way), result.disk_merges(way), result.counted
-    if at_disk and counted and merges > 0.5 * counted:
+    at_disk, merges, counted = result.lowest_ios(way), result.disk_merges(way), result.counted
+    if at_disk and counted and merges > 0.5 * counted and at_disk < FEWER * counted:
         mean = size((result.bytes_moved or 0) / at_disk)
         text = f"{count(counted)} of the tool's are {count(at_disk)} at the disk, {count(merges)} merged: {mean} each."
         return text, (result.headline(), result.disk_line(way))
@@ -298,6 +301,9 @@ def measured_differently(evidence: Evidence) -> Iterator[Diagnosis]:
     (_, one), (_, other) = max(pairs, key=lambda pair: _apart(pair[0][1], pair[1][1]))
     differences = _differences(one, other)
     listed = "; ".join(f"{name}: {left} against {right}" for name, left, right in differences)
+    if _flush_is_faster(one, other, differences):
+        yield _order_decides(tests, one, other)
+        return
     yield Diagnosis(
         Verdict.DOUBT,
         f"{rate(one.rate or 0)} and {rate(other.rate or 0)} are two measurements, not two answers to one question: "
@@ -322,6 +328,43 @@ def measured_differently(evidence: Evidence) -> Iterator[Diagnosis]:
         ),
         confidence=0.75,
         results=tuple(dict.fromkeys(p for pair in pairs for p, _ in pair)),
+    )
+
+
+def _flush_is_faster(
+    one: Result, other: Result, differences: Sequence[tuple[str, str, str]]
+) -> bool:
+    """True where the run that flushes is the faster one, and nothing else differs: a flush only adds time."""
+    if {name for name, _, _ in differences} - {"durable writes", "flush at the end"}:
+        return False
+    fast, slow = sorted((one, other), key=lambda result: result.rate or 0, reverse=True)
+    return bool(fast.durable or fast.flushed_at_end) and not (slow.durable or slow.flushed_at_end)
+
+
+def _order_decides(tests: Sequence[tuple[int, Result]], one: Result, other: Result) -> Diagnosis:
+    fast, slow = sorted((one, other), key=lambda result: result.rate or 0, reverse=True)
+    return Diagnosis(
+        Verdict.DOUBT,
+        f"{rate(fast.rate or 0)} with a flush and {rate(slow.rate or 0)} without one: a flush only adds time, so "
+        "something else made the slower run slow.",
+        "The order of the runs may decide (the second overwrites blocks that the first allocated), or other load "
+        "on the disk.",
+        (
+            Proof(
+                f"{rate(fast.rate or 0)} against {rate(slow.rate or 0)}: {_apart(one, other):.1f} times apart.",
+                (fast.headline(), slow.headline()),
+            ),
+        ),
+        ("Data of the slower run that the kernel was still writing from its memory.",),
+        (
+            NextStep(
+                "Repeat both in turns, three times each, and watch the disk meanwhile (iostat -xy 1).",
+                edit_command(fast),
+                "A rate that belongs to the first run of all, and not to an option, shows that the order decided.",
+            ),
+        ),
+        confidence=0.7,
+        results=tuple(place for place, result in tests if result in (one, other)),
     )
 
 
@@ -375,12 +418,16 @@ def _essential(differences: list[tuple[str, str, str]]) -> bool:
     return bool(names & {"tool", "direct I/O", "durable writes", "flush at the end"})
 
 
+def _operand(result: Result, name: str) -> str | None:
+    """Value of a dd operand as a command has it; None where it was not given."""
+    value = result.options.get(name)
+    return value if isinstance(value, str) else ",".join(value or ()) or None
+
+
 def _made_alike(one: Result, other: Result) -> str:
     if other.kind == "fio" and one.block:
         return edit_command(other, bs=f"{one.block:.0f}", direct=int(bool(one.direct)), iodepth=1)
     if other.kind == "dd" and one.kind == "dd":
-        flags = one.options.get("conv") or ()
-        return edit_command(
-            other, conv=",".join(flags) or None, oflag="direct" if one.direct else None
-        )
+        names = ("conv", "oflag") if other.writes else ("iflag",)
+        return edit_command(other, **{name: _operand(one, name) for name in names})
     return edit_command(one, bs=f"{other.block:.0f}") if one.kind == "fio" and other.block else ""

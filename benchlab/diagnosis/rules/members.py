@@ -24,6 +24,7 @@ from benchlab.diagnosis.loads import (
 )
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
 from benchlab.diagnosis.rules.health import bad_health
+from benchlab.diagnosis.wording import duration
 
 # docs/diagnosis.md R40: members whose rates differ by less than this do the same work
 ALIKE = 1.25
@@ -231,7 +232,7 @@ def _resync_diagnosis(evidence: Evidence, fact: Fact) -> Diagnosis:
     rebuilds = str(fact.value) in ("resync", "recovery", "resilver", "reshape", "rebuild")
     steps = (
         NextStep(
-            f"Wait until the {fact.value} has ended{f', in {left / 3600:.1f} h' if left else ''}, and measure "
+            f"Wait until the {fact.value} has ended{f', in {duration(left)}' if left else ''}, and measure "
             "after that.",
             f"zpool wait -t {fact.value} {fact.subject}"
             if pool
@@ -251,8 +252,8 @@ def _resync_diagnosis(evidence: Evidence, fact: Fact) -> Diagnosis:
     )
     return Diagnosis(
         Verdict.DOUBT,
-        f"A {fact.value} of {fact.subject} runs meanwhile{progress}{pace}: the figures are not those of "
-        f"{'a healthy pool' if pool else 'the finished array'}.",
+        f"A {fact.value} of {fact.subject} runs meanwhile{progress}{pace}: the figures are those of "
+        f"both together, not of the {'pool' if pool else 'array'} alone.",
         f"It {'reads and writes' if rebuilds else 'reads'} the same disks, and on disks that spin each change "
         "between the two "
         "costs a seek.",

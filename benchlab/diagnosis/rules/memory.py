@@ -292,6 +292,7 @@ def small_working_set(evidence: Evidence) -> Iterator[Diagnosis]:
             continue
         if covered > 0.8 * float(memory.value) or moved < 3 * covered:
             continue
+        past = " Direct I/O leaves the page cache out." if result.direct is False else ""
         yield Diagnosis(
             Verdict.DOUBT,
             f"The test read its {size(covered)} about {moved / covered:.0f} times over, and the host has "
@@ -305,14 +306,21 @@ def small_working_set(evidence: Evidence) -> Iterator[Diagnosis]:
             (
                 NextStep(
                     "Read more than twice the memory.",
-                    edit_command(result, size=f"{round(2 * float(memory.value) / media.GIB)}g"),
-                    "A lower figure is the disk's; the same one means that the disk keeps up with memory.",
+                    _sized(result, round(2 * float(memory.value) / media.GIB)),
+                    f"A lower figure is the disk's; the same one means that the disk keeps up with memory.{past}",
                 ),
             ),
             confidence=0.6,
             results=(place,),
             silences=("R06", "R18"),
         )
+
+
+def _sized(result: Result, gib: int) -> str:
+    """The tool's command over a file or files of that many GiB."""
+    if result.kind == "sysbench":
+        return edit_command(result, file_total_size=f"{gib}G", file_extra_flags="direct")
+    return edit_command(result, size=f"{gib}g")
 
 
 def _small_bonnie(evidence: Evidence, place: int, result: Result) -> Iterator[Diagnosis]:

@@ -121,8 +121,9 @@ def _amplified(evidence: Evidence, test: Result, pool: Load, way: str) -> Diagno
     # Larger pieces explain the bytes only up to about their own ratio; the rest is other load.
     if factor > LEAST_AMPLIFICATION * piece / test.block:
         return None
-    word = fact.name.partition(".")[2] if fact and explains else "volblocksize or recordsize"
-    whole = told if told and explains else piece
+    word = fact.name.partition(".")[2] if fact and explains else _block_word(test)
+    whole = told if told and explains else None
+    block = f"a block of {wording.size(whole)}" if whole else "a whole block"
     acts = "read, change and write" if way == "write" else "read and check"
     proofs = [
         Proof(
@@ -135,7 +136,7 @@ def _amplified(evidence: Evidence, test: Result, pool: Load, way: str) -> Diagno
             at(pool.line),
         ),
     ]
-    if fact and explains:
+    if fact and whole:
         proofs.append(
             Proof(
                 f"{word} {wording.size(whole)} = {whole / test.block:.0f} times the tool's block",
@@ -151,7 +152,7 @@ def _amplified(evidence: Evidence, test: Result, pool: Load, way: str) -> Diagno
         )
     return Diagnosis(
         Verdict.LIMIT,
-        f"Each {wording.size(test.block)} {way} makes ZFS {acts} a block of {wording.size(whole)} ({word}): the "
+        f"Each {wording.size(test.block)} {way} makes ZFS {acts} {block} ({word}): the "
         f"pool {way}s "
         f"{times_text(factor)} what the tool does.",
         "ZFS checks and writes whole blocks. A request that is smaller than the block pays for all of it.",
@@ -164,9 +165,20 @@ def _amplified(evidence: Evidence, test: Result, pool: Load, way: str) -> Diagno
     )
 
 
-def _block_steps(test: Result, fact: Fact | None, word: str, whole: float) -> tuple[NextStep, ...]:
+def _block_word(test: Result) -> str:
+    """Property that sets the block below the test's target: of a volume, or of a file's dataset."""
+    if not test.target:
+        return "volblocksize or recordsize"
+    return "volblocksize" if test.target.startswith("/dev/") else "recordsize"
+
+
+def _block_steps(
+    test: Result, fact: Fact | None, word: str, whole: float | None
+) -> tuple[NextStep, ...]:
+    """Steps towards a block that fits; the first asks for its size where no line tells it (`whole` is None)."""
     smaller = max(int(test.block or 0), 16 * 1024) // 1024
-    dataset = fact.subject if fact and fact.subject else "POOL/DATASET"
+    volume = test.target.removeprefix("/dev/zvol/") if "/dev/zvol/" in test.target else ""
+    dataset = fact.subject if fact and fact.subject else volume or "POOL/DATASET"
     if word == "recordsize":
         change = f"zfs set recordsize={smaller}K {dataset}"
         told = "Set a recordsize near the block. It applies to files that are written after it."
@@ -174,14 +186,19 @@ def _block_steps(test: Result, fact: Fact | None, word: str, whole: float) -> tu
         parent = dataset.rpartition("/")[0] or dataset
         change = f"zfs create -V 32G -o volblocksize={smaller}K {parent}/small-blocks"
         told = "Make a new volume with a smaller volblocksize (it cannot be changed later), and move the data."
+    better = NextStep(
+        told,
+        change,
+        "The factor falls towards 1, and the rate rises.",
+        risk="Data that is there keeps its old blocks until it is written again.",
+    )
+    if whole is None:
+        look = f"zfs get volblocksize,recordsize,compression {dataset}"
+        text = "Look how large the blocks are."
+        return NextStep(text, look, "Several times the requests: they are the cause."), better
     block = f"{int(whole) // 1024}k"
     return (
-        NextStep(
-            told,
-            change,
-            "The factor falls towards 1, and the rate rises.",
-            risk="Data that is there keeps its old blocks until it is written again.",
-        ),
+        better,
         NextStep(
             f"To prove it, run the test with requests of {wording.size(whole)}.",
             wording.edit_command(test, bs=block),
