@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from operator import add
 
 from agents.contracts import ParseError
 
@@ -166,8 +167,8 @@ class Pool:
         if self._sums is None:
             self._bins = self._sums = defaultdict(int, self._bins)
         sums = self._sums
-        for at, hits in bins.items():
-            sums[at] += hits
+        # in C: a loop over millions of bins takes twice as long
+        sums.update(zip(bins, map(add, map(sums.__getitem__, bins), bins.values()), strict=True))
 
     def result(self) -> Latencies | None:
         parts, bins = self.parts, self._bins if self._whole else {}
