@@ -131,12 +131,17 @@ SYNC_ACTIONS = {"Resync": "resync", "Rebuild": "recovery", "Check": "check", "Re
 
 def read_mdadm(passage: Passage) -> Iterator[Fact]:
     """`mdadm -D /dev/md0`, or `-E` of a member: keys and values, then the table of devices."""
-    name, members = device_name(passage.line), []
+    name = device_name(passage.line)
     passage.at += 1
     if not re.match(r"\s*(Version|Magic|Container) : ", passage.line):
         return
-    first = passage.number
-    for number, line in passage.rows(blank_ends=False):
+    yield from _details(name, passage)
+
+
+def _details(name: str, passage: Passage) -> Iterator[Fact]:
+    """Keys and values of `mdadm -D` or `-E`, whole or filtered."""
+    first, members = passage.number, []
+    for number, line in passage.rows(blank_ends="|" in passage.command.text):
         if re.fullmatch(r"/dev/\S+:", line.strip()):
             passage.put_back()
             break
@@ -156,10 +161,14 @@ def read_mdadm(passage: Passage) -> Iterator[Fact]:
 
 
 def read_mdadm_command(passage: Passage) -> Iterator[Fact]:
-    """Facts that `mdadm --create` and `--grow` set, from that line on."""
+    """Facts that `mdadm --create` and `--grow` set, from that line on; and `mdadm -D` through grep."""
     command, number = passage.command, passage.command.line
     passage.at += 1
-    arrays = [word for word in command.words if re.fullmatch(r"/dev/md\S+", word)]
+    arrays = [word for word in command.words if re.fullmatch(r"/dev/md[\w/.-]+", word)]
+    if {"-D", "--detail"} & set(command.words) and len(arrays) == 1:
+        if not passage.line.startswith("/dev/"):
+            yield from _details(device_name(arrays[0]), passage)
+        return
     if not arrays or not {"--create", "-C", "--grow", "-G"} & set(command.words):
         return
     name = device_name(arrays[0])

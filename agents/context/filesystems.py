@@ -10,6 +10,7 @@ from agents.context.lines import (
     Chapter,
     Passage,
     Table,
+    binary_size,
     device_name,
     partition_name,
     printed_text,
@@ -117,12 +118,29 @@ DF_ROW = re.compile(
 
 def read_df(passage: Passage) -> Iterator[Fact]:
     """A table of df."""
-    if not re.search(r"%\s+\S+", passage.line):
-        passage.at += 1
-        return
+    # df -i counts inodes
+    is_space = re.search(r"%\s+\S+", passage.line) and not re.search(
+        r"(?i)inodes|iuse", passage.line
+    )
     passage.at += 1
+    if is_space:
+        yield from _df_rows(passage)
+
+
+def read_df_output(passage: Passage) -> Iterator[Fact]:
+    """Output of a df command without its heading."""
+    is_space = not re.search(r"\s-\w*i|--inodes|--output", passage.command.text)
+    passage.at += 1
+    if is_space and not re.match(r"Filesystem|Dateisystem", passage.line):
+        yield from _df_rows(passage)
+
+
+def _df_rows(passage: Passage) -> Iterator[Fact]:
+    above = ""
     for number, line in passage.rows():
-        row = DF_ROW.fullmatch(line.strip())
+        # a long name stands on a line of its own
+        row = DF_ROW.fullmatch(f"{above} {line.strip()}".strip())
+        above = line.strip() if len(line.split()) == 1 else ""
         if row is None:
             continue
         yield Fact(row["target"], "fs.used_share", share(row["used"]) or 0.0, number, "df")
@@ -175,6 +193,10 @@ def read_filefrag(passage: Passage) -> Iterator[Fact]:
         yield Fact(head[1], "file.unwritten", True, unwritten, "filefrag")
 
 
+# A file whose blocks hold a smaller share of its size is sparse, or compressed.
+STORED = 0.9
+
+
 def read_stat(passage: Passage) -> Iterator[Fact]:
     """`stat FILE`: a file whose blocks hold less than nine tenths of its size is sparse."""
     head = re.fullmatch(r"File: ['‘`]?(.+?)['’]?", passage.line.strip())
@@ -182,8 +204,65 @@ def read_stat(passage: Passage) -> Iterator[Fact]:
     row = re.match(r"\s*Size: (\d+)\s+Blocks: (\d+)\s+IO Block: \d+\s+regular file", passage.line)
     if head and row:
         size, stored = float(row[1]), float(row[2]) * 512
-        yield Fact(head[1], "file.size", size, passage.number, "stat")
-        yield Fact(head[1], "file.sparse", stored < 0.9 * size, passage.number, "stat")
+        yield from _stored_facts(head[1], size, stored, passage.number, "stat")
+
+
+# `ls -ls`: blocks of 1 KiB, or with -h a size, before the mode; then links, owner, group and the file's size
+LS_ROW = re.compile(
+    r"\s*(?P<stored>\d+(?:[.,]\d+)?[KMGT]?)\s+-[rwxsStT-]{9}[.+@]?\s+\d+\s+\S+\s+\S+\s+(?P<size>\d+(?:[.,]\d+)?[KMGT]?)\s+"
+    r"(?:[A-Z][a-z]{2}\s+\d+\s+[\d:]+|\d+\s+[A-Z][a-z]{2}\s+[\d:]+|\d{4}-\d\d-\d\d\s+\d\d:\d\d\S*(?:\s+[+-]\d{4})?)\s+"
+    r"(?P<name>\S.*)"
+)
+KIB = 1024.0
+
+
+def read_ls(passage: Passage) -> Iterator[Fact]:
+    """Rows of `ls -ls`: a file's size, and what is stored of it."""
+    command = passage.command
+    passage.at += 1
+    options = "".join(word for word in command.words[1:] if re.fullmatch(r"-\w+", word))
+    if not ("s" in options and "l" in options):
+        return
+    folder = next((word for word in command.operands() if word.startswith("/")), "")
+    for number, line in passage.rows():
+        row = LS_ROW.fullmatch(line)
+        size = binary_size(row["size"]) if row else None
+        stored = binary_size(row["stored"]) if row else None
+        if row is None or size is None or stored is None:
+            continue
+        # with -h a number without a unit counts bytes
+        stored *= 1.0 if "h" in options else KIB
+        name = row["name"] if row["name"].startswith("/") else f"{folder.rstrip('/')}/{row['name']}"
+        yield from _stored_facts(name, size, stored, number, "ls")
+
+
+def _stored_facts(
+    name: str, size: float, stored: float, number: int, source: str
+) -> Iterator[Fact]:
+    yield Fact(name, "file.size", size, number, source)
+    yield Fact(name, "file.stored", stored, number, source)
+    yield Fact(name, "file.sparse", stored < STORED * size, number, source)
+
+
+DU_ROW = re.compile(r"\s*(?P<size>\d+(?:[.,]\d+)?[KMGT]?)\s+(?P<name>/\S+|[\w.-]+)\s*")
+
+
+def read_du(passage: Passage) -> Iterator[Fact]:
+    """`du FILE` and `du --apparent-size FILE`: what is stored of a file, and its size."""
+    command = passage.command
+    passage.at += 1
+    options = "".join(word for word in command.words[1:] if re.fullmatch(r"-\w+", word))
+    unit = 1.0 if re.search("[bh]", options) else KIB * (KIB if "m" in options else 1.0)
+    apparent = "--apparent-size" in command.words or "b" in options
+    for number, line in passage.rows():
+        row = DU_ROW.fullmatch(line)
+        # a folder's sum is no file
+        if row is None or row["name"] not in command.operands() or row["name"].endswith("/"):
+            continue
+        size = binary_size(row["size"])
+        if size is not None and "." in row["name"].rpartition("/")[2]:
+            name = "file.size" if apparent else "file.stored"
+            yield Fact(row["name"], name, size * unit, number, "du")
 
 
 FDISK_ROW = re.compile(
@@ -250,7 +329,12 @@ CHAPTER = Chapter(
         "File:": read_stat,
     },
     shapes=((r"meta-data=\S+", read_xfs_info), (r"/dev/[\w/.-]+[^:\s]", read_fdisk_row)),
-    commands={"mount": read_mount_command},
+    commands={
+        "mount": read_mount_command,
+        "df": read_df_output,
+        "ls": read_ls,
+        "du": read_du,
+    },
     parts={
         "trimmed": read_fstrim,
         " from ": read_nfsstat,

@@ -139,6 +139,11 @@ ATTRIBUTE = re.compile(
     r"\s*(?P<id>\d{1,3}) [A-Za-z][\w/-]+\s+(?:0x[0-9a-f]{4}\s+|[-A-Z+]{6,7}\s+)\d{3}\s+\d{3}\s+(?:\d{3}|---)\s+.*?"
     r"(?:-|In_the_past|FAILING_NOW|NOW|Past)\s+(?P<raw>\d+)\b.*"
 )
+# attributes that only flash has, as smartctl's drivedb names them
+FLASH_ATTRIBUTE = re.compile(
+    r" (?:Wear_Leveling_Count|Media_Wearout_Indicator|SSD_Life_Left|Percent_Lifetime\w*|\w*NAND\w*|Wear_Range_Delta"
+    r"|Used_Rsvd_Blk_Cnt_Tot|Ave_Block-Erase_Count|\w*Flash\w*|Perc_Rated_Life_Used|Program_Fail\w*|Erase_Fail\w*) "
+)
 SECTORS = re.compile(r"Sector Sizes?:\s+(\d+) bytes logical(?:, (\d+) bytes physical|/physical)")
 ROTATING = re.compile(
     r"(?:Nominal Media )?Rotation(?: Rate)?:\s+(Solid State Device|\d{4,5}(?: rpm)?)"
@@ -174,6 +179,8 @@ def _smart_line(subject: str, line: str, number: int) -> Iterator[Fact]:
         # vendors pack more than degrees into the raw value; what is beyond no disk survives
         if "temperature" not in ATTRIBUTES[row["id"]] or value < 120:
             yield Fact(subject, ATTRIBUTES[row["id"]], value, number, "smartctl")
+    elif row and FLASH_ATTRIBUTE.search(line):
+        yield Fact(subject, "disk.rotational", False, number, "smartctl")
 
 
 def read_smart_output(passage: Passage) -> Iterator[Fact]:
@@ -233,6 +240,14 @@ HDPARM: tuple[tuple[re.Pattern[str], str, Convert], ...] = tuple(
         (r"Logical\s+Sector size:\s+(\d+) bytes.*", "disk.logical_block", parse_number),
         (r"Physical Sector size:\s+(\d+) bytes.*", "disk.physical_block", parse_number),
         (r"Nominal Media Rotation Rate: (\d+)", "disk.rpm", _rpm),
+        # hdparm -I marks what is enabled with a star
+        (
+            r"(\*)?\s*Write cache",
+            "disk.write_cache",
+            lambda text: "write back" if text else "write through",
+        ),
+        (r"Model=([^,]+),.*", "disk.model", printed_text),
+        (r".*\bWriteCache=(enabled|disabled)\b.*", "disk.write_cache", _cache_state),
     )
 )
 
@@ -241,13 +256,24 @@ def read_hdparm(passage: Passage) -> Iterator[Fact]:
     """hdparm's lines below "/dev/sda:"."""
     subject = device_name(passage.line)
     passage.at += 1
+    yield from _hdparm_lines(subject, passage)
+
+
+def read_hdparm_output(passage: Passage) -> Iterator[Fact]:
+    """Output of an hdparm command whose line "/dev/sda:" was filtered away: the command names the disk."""
+    passage.at += 1
+    if subject := passage.command.single_device:
+        yield from _hdparm_lines(subject, passage)
+
+
+def _hdparm_lines(subject: str, passage: Passage) -> Iterator[Fact]:
     for number, line in passage.rows():
         if re.fullmatch(r"/dev/\S+:", line.strip()):
             passage.put_back()
             return
         for pattern, fact, convert in HDPARM:
             match = pattern.fullmatch(line.strip())
-            if match and (value := convert(match[1])) is not None:
+            if match and (value := convert(match[1] or "")) is not None:
                 yield Fact(subject, fact, value, number, "hdparm")
 
 
@@ -297,5 +323,9 @@ CHAPTER = Chapter(
         "i/o error, dev": read_kernel_log,
         ": i/o ": read_kernel_log,
     },
-    commands={"smartctl": read_smart_output, "nvme": read_smart_output},
+    commands={
+        "smartctl": read_smart_output,
+        "nvme": read_smart_output,
+        "hdparm": read_hdparm_output,
+    },
 )

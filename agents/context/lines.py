@@ -63,6 +63,13 @@ class Command:
         paths = [word for word in self.words[1:] if word.startswith("/dev/")]
         return device_name(paths[-1]) if paths else ""
 
+    @property
+    def single_device(self) -> str:
+        """Name of the only device that it names by its path; "" if there are several, or a pattern of them."""
+        paths = [word for word in self.words[1:] if word.startswith("/dev/")]
+        is_plain = len(paths) == 1 and re.fullmatch(r"[\w/.:+-]+", paths[0]) is not None
+        return device_name(paths[0]) if is_plain else ""
+
 
 def parse_command(line: str, number: int, known: Iterable[str]) -> Command | None:
     """The command of a line behind a prompt, or one of the `known` programs without a prompt; None if it has none."""

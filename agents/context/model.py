@@ -141,6 +141,7 @@ FACTS: Mapping[str, str] = {
     # subject: path of a file
     "file.unwritten": "True where filefrag or the like shows unwritten extents",
     "file.size": "B",
+    "file.stored": "B of the blocks that it takes",
     "file.sparse": "True where it holds fewer blocks than its size",
     # subject: "" (the host), or the name of a host that the text gives
     "host.memory": "B",

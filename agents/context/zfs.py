@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.context.lines import (
@@ -93,7 +93,7 @@ POOL_CHECKS = {
 def read_table(passage: Passage) -> Iterator[Fact]:
     """A table of ZFS by its heading: properties, pools, datasets, or a pool's devices without `zpool status` above."""
     columns = passage.line.split()
-    if columns[1:2] == ["PROPERTY"]:
+    if {"PROPERTY", "VALUE"} <= set(columns):
         yield from _properties(passage)
     elif columns[1:3] == ["STATE", "READ"]:
         yield from _devices(passage, "")
@@ -106,14 +106,27 @@ def read_table(passage: Passage) -> Iterator[Fact]:
 
 
 def _properties(passage: Passage) -> Iterator[Fact]:
+    """`zfs get` and `zpool get`. Without a column NAME the dataset is the command's operand."""
     table = Table.from_heading(passage.line, {"PROPERTY": r"[\w:@.-]+"})
+    subject = _single_name(passage.command)
     passage.at += 1
     for number, line in passage.rows():
         cells = table.cells(line)
-        if cells is None or line.split()[:2] == ["NAME", "PROPERTY"]:
+        if cells is None or "PROPERTY" in line.split():
             passage.put_back()
             return
-        yield from _property(cells["NAME"], cells["PROPERTY"], cells.get("VALUE", ""), number)
+        if name := cells.get("NAME", subject):
+            yield from _property(name, cells["PROPERTY"], cells.get("VALUE", ""), number)
+
+
+def _single_name(command: Command) -> str:
+    """The one dataset or pool whose properties a command gets; "" where it names several or none."""
+    is_get = command.starts("zfs", "get") or command.starts("zpool", "get")
+    if not is_get or "-r" in command.words:
+        return ""
+    values = {command.option(option) for option in ("-o", "-Ho", "-t", "-s", "-d")}
+    operands = [word for word in command.operands() if word not in values and word != "get"]
+    return operands[1] if len(operands) == 2 else ""
 
 
 def _property(subject: str, name: str, text: str, number: int) -> Iterator[Fact]:
@@ -163,29 +176,52 @@ def _datasets(passage: Passage) -> Iterator[Fact]:
 
 
 def read_headless(passage: Passage) -> Iterator[Fact]:
-    """`zfs get -H`, with its columns chosen by -o; and what `zfs set`, `create` and `zpool create` or `add` do."""
+    """`zfs get -H` or through grep, with its columns chosen by -o; part of `zpool status`; and what `zfs set`, `create`
+    and `zpool create` or `add` do."""
     command = passage.command
     passage.at += 1
     yield from _typed(command)
-    if "get" in command.words[:2] and any(
-        re.fullmatch(r"-[a-zA-Z]*H[a-zA-Z]*", w) for w in command.words
-    ):
+    first = passage.line.split()
+    if "get" in command.words[:2] and first and not {"PROPERTY", "VALUE"} & set(first):
         yield from _headless_properties(passage)
+    elif command.starts("zpool", "status") and first[:1] not in ([], ["pool:"], ["NAME"]):
+        yield from _status_part(passage)
 
 
 def _headless_properties(passage: Passage) -> Iterator[Fact]:
     command = passage.command
-    columns = (command.option("-o") or "name,property,value,source").split(",")
-    operands = [word for word in command.operands() if word not in ("get", command.option("-o"))]
-    # names that the command gives behind its list of properties
-    subject = operands[1] if len(operands) == 2 else ""
-    asked = operands[0].split(",") if operands else []
+    columns = (command.option("-o", "-Ho") or "name,property,value,source").split(",")
+    subject, asked = _single_name(command), _asked_properties(command)
     for number, line in passage.rows():
         words = line.split("\t") if "\t" in line else line.split(None, len(columns) - 1)
         cells = dict(zip(columns, (word.strip() for word in words), strict=False))
         name = cells.get("property", asked[0] if len(asked) == 1 else "")
         if cells.get("name", subject) and "value" in cells:
-            yield from _property(cells.get("name", subject), name, cells["value"], number)
+            value = cells["value"].split(None, 1)[0] if cells["value"] else ""
+            yield from _property(cells.get("name", subject), name, value, number)
+
+
+def _asked_properties(command: Command) -> list[str]:
+    operands = [
+        word for word in command.operands() if word not in ("get", command.option("-o", "-Ho"))
+    ]
+    return operands[0].split(",") if operands else []
+
+
+def _status_part(passage: Passage) -> Iterator[Fact]:
+    """Lines of `zpool status` that grep or tail left of one pool: its state, its scan, its devices' states."""
+    names = [word for word in passage.command.operands() if word != "status"]
+    pool = names[0] if len(names) == 1 else ""
+    scanning = False
+    for number, line in passage.rows():
+        if re.match(r"\s*(pool:|NAME\s)", line):
+            passage.put_back()
+            return
+        if pool:
+            scanning = yield from _status_line(pool, line, number, scanning)
+        row = DEVICE_ROW.fullmatch(line)
+        if row and row["errors"]:
+            yield from _device_state(row, number)
 
 
 def _typed(command: Command) -> Iterator[Fact]:
@@ -279,25 +315,32 @@ def read_status(passage: Passage) -> Iterator[Fact]:
         return
     scanning = False
     for number, line in passage.rows(blank_ends=False):
-        key, _, text = line.strip().partition(":")
+        key = line.strip().partition(":")[0]
         if key == "pool":
             passage.put_back()
             return
         if key == "errors":
             return
-        if key == "state" and text.strip() in STATES:
-            yield Fact(pool, "pool.health", text.strip(), number, "zpool status")
-        elif key in ("scan", "scrub"):
-            found = re.match(r"\s*(scrub|resilver) in progress", text)
-            scanning = found is not None
-            if found:
-                yield Fact(pool, "pool.scan", found[1], number, "zpool status")
-        elif scanning and key != "config":
-            yield from _scan(pool, line, number)
+        scanning = yield from _status_line(pool, line, number, scanning)
         if line.split()[:3] == ["NAME", "STATE", "READ"]:
             passage.put_back()
             yield from _devices(passage, pool)
             return
+
+
+def _status_line(pool: str, line: str, number: int, scanning: bool) -> Generator[Fact, None, bool]:
+    """Facts of a line above the devices. Returns True below a scan that is under way."""
+    key, _, text = line.strip().partition(":")
+    if key == "state" and text.strip() in STATES:
+        yield Fact(pool, "pool.health", text.strip(), number, "zpool status")
+    elif key in ("scan", "scrub"):
+        under_way = re.match(r"\s*(scrub|resilver) in progress", text)
+        if under_way:
+            yield Fact(pool, "pool.scan", under_way[1], number, "zpool status")
+        return under_way is not None
+    elif scanning and key != "config":
+        yield from _scan(pool, line, number)
+    return scanning
 
 
 def _scan(pool: str, line: str, number: int) -> Iterator[Fact]:

@@ -64,6 +64,17 @@ def test_output_becomes_facts(example: Path) -> None:
         "md0 : nice array",
         "Disk stats (read/write):\n  sda: ios=3/0, merge=0/0, ticks=0/0, in_queue=0, util=1.10%",
         "pool: a swimming pool\nstate: wet",
+        # outputs of several devices or datasets without their names, inodes, folders
+        "# hdparm -W /dev/sda /dev/sdb | grep write\n write-caching =  0 (off)",
+        "# hdparm -W /dev/sd[ab] | grep write\n write-caching =  0 (off)",
+        "# zfs get -r -o property,value compression tank\nPROPERTY VALUE\ncompression lz4",
+        "# zfs get -o property,value compression tank/a tank/b\nPROPERTY VALUE\ncompression lz4",
+        "# zfs get compression tank/x\ncannot open 'tank/x': dataset does not exist",
+        "# zpool status | grep state\n state: DEGRADED",
+        "# df -i\nFilesystem      Inodes IUsed   IFree IUse% Mounted on\n/dev/sda2 128M 1.1M 127M 1% /",
+        "# df -i / | tail -1\n/dev/sda2 128M 1.1M 127M 1% /",
+        "# ls -l /data\n-rw-r--r-- 1 joe joe 1073741824 Jan  5 12:00 holes.img",
+        "# du -sh /srv/data\n1.0G /srv/data",
         # messages of LVM, and columns without the name of a volume
         "# lvs\n  No volume groups found",
         "# lvs vg0\n  Failed to find logical volume vg0/x",
