@@ -6,14 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from benchlab.diagnosis.evidence import Evidence, Result
+from agents.context.model import Fact
+from benchlab.diagnosis.evidence import VIRTUAL_NAMES, Evidence, Result
 from benchlab.diagnosis.limits import Sign, headline_figure, limit_lines, medium_limit
-from benchlab.diagnosis.loads import disk_loads, loads_of
+from benchlab.diagnosis.loads import STACKED, disk_loads, loads_of
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
 from benchlab.diagnosis.wording import count, edit_command, percent, rate, size
 
 # share of the tool's I/Os that must have reached the disk
 REACHED = 0.5
+# B/s of writes beside a test that only reads, from which the watcher saw other work
+OTHER_WRITES = 1e6
 
 
 @rule("R08", "Reads of blocks that were never written", Stage.BELIEVABLE)
@@ -22,10 +25,7 @@ def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
         counted, at_disk = result.counted, _reads_at_disk(evidence, result)
         if not (result.direct and result.reads and counted and counted >= 1000):
             continue
-        unwritten = next((f for f in evidence.facts.with_name("file.unwritten") if f.value), None)
-        holes = unwritten or next(
-            (f for f in evidence.facts.with_name("file.sparse") if f.value), None
-        )
+        holes = _holes(evidence, result)
         few = at_disk is not None and at_disk.asked < REACHED * counted
         if not few and not (holes and at_disk is None):
             continue
@@ -41,20 +41,31 @@ def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
             text = f"The tool counted {count(counted)} reads, {at_disks}."
             proofs.append(Proof(text, (result.headline(), at_disk.line)))
         if holes:
-            text = f"{holes.subject} has blocks that were reserved and never written."
+            empty = isinstance(holes.value, float) and not isinstance(holes.value, bool)
+            text = (
+                f"{percent(float(holes.value))} of the thin volume {holes.subject} is written."
+                if empty
+                else f"{holes.subject} has blocks that were reserved and never written."
+            )
             proofs.append(Proof(text, (holes.line,)))
         took = result.number("runtime")
-        real = f" The disks did {count(at_disk.done / took)}/s." if at_disk and took else ""
+        real = (
+            f" The disks did {count(at_disk.done / took)}/s."
+            if at_disk and at_disk.done and took
+            else ""
+        )
         yield Diagnosis(
             Verdict.DOUBT,
-            f"{headline_figure(result)} is not what the disks did: {share_text} hit blocks of the file that were "
-            f"never written, which the file system answers with zeros.{real}",
+            f"{headline_figure(result)} is not what the disks did: {share_text} hit blocks that were never "
+            f"written, which are answered with zeros.{real}",
             "Direct I/O rules the page cache out; unwritten extents and holes need no disk at all.",
             tuple(proofs),
             ("A cache between the file system and the disks that Disk stats do not count.",),
             (
                 NextStep(
-                    "Write the whole file once with data, then read again; check it with filefrag -v.",
+                    "Write the whole volume once with data, then read again."
+                    if result.target.startswith("/dev/")
+                    else "Write the whole file once with data, then read again; check it with filefrag -v.",
                     edit_command(
                         result,
                         rw="write",
@@ -73,6 +84,31 @@ def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
             results=(place,),
             silences=("R01", "R04", "R06", "R12", "R18", "R57", "R66"),
         )
+
+
+def _holes(evidence: Evidence, result: Result) -> Fact | None:
+    """Fact of blocks below the test that were never written, as the lines next to it tell; None without one."""
+    for name in ("file.unwritten", "file.sparse"):
+        fact = next((f for f in evidence.facts.with_name(name) if f.value), None)
+        if fact is not None:
+            return fact
+    volume = result.target.removeprefix("/dev/").removeprefix("mapper/")
+    shares = [
+        fact
+        for fact in evidence.facts.all
+        if fact.name == "lv.data_share"
+        and evidence.facts.text(fact.subject, "lv.type") == "thin"
+        and volume in (fact.subject, fact.subject.replace("-", "--").replace("/", "-"))
+        and fact.line < result.first
+    ]
+    # A test between the lines and this one may have filled the volume.
+    written = any(
+        other.writes and other.target == result.target and other.last < result.first
+        for other in evidence.tests
+        if shares and other.first > shares[-1].line
+    )
+    few = shares and not written and float(shares[-1].value) < REACHED
+    return shares[-1] if few else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +134,20 @@ def _reads_at_disk(evidence: Evidence, result: Result) -> _DiskReads | None:
     for watcher in evidence.watchers:
         if watcher.kind != "iostat" or evidence.watched_test(watcher) is not result or not took:
             continue
+        reads, writes = (
+            sum(watcher.number(f"{way}.bandwidth", d) or 0 for d in watcher.devices)
+            for way in ("read", "write")
+        )
+        # It watched other work: a test that only reads was not running then.
+        if writes > 10 * reads and writes > OTHER_WRITES and not result.writes:
+            continue
         each = [
             (watcher.number("read.iops", d) or 0, watcher.number("read.merges", d) or 0)
             for d in watcher.devices
+            if not STACKED.fullmatch(d) or d.startswith(VIRTUAL_NAMES)
         ]
         done, merged = max(each, key=sum, default=(0.0, 0.0))
-        if done:
+        if done or reads or writes:
             return _DiskReads(done * took, merged * took, watcher.first)
     return None
 

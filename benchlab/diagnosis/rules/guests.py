@@ -227,11 +227,11 @@ def first_touch(evidence: Evidence) -> Iterator[Diagnosis]:
         ):
             continue
         yield Diagnosis(
-            Verdict.DOUBT,
+            Verdict.LIMIT,
             f"The first pass reads {headline_text(before)} and the second {headline_text(after)} "
             f"({times_text(ratio)}): the volume "
             "comes from a snapshot, and each block is loaded at its first read (lazy loading).",
-            "The first figure is of the snapshot's store and not of the volume.",
+            "The first figure is right, and it is that of the snapshot's store and not of the volume.",
             (
                 Proof(
                     f"{headline_text(before)}, then {headline_text(after)} of the same command",

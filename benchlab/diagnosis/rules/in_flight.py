@@ -19,6 +19,9 @@ QUEUE = 256
 TOO_MANY_IN_FLIGHT = 1.15
 # s; fio 2 prints whole microseconds, so shorter latencies say nothing about the clock
 ROUNDED_S = 50e-6
+# the kernel's message as fio and dd print it
+ERROR_TEXT = re.compile(r"error=([A-Z][^):]+)|^dd: error .*: ([A-Z].+)$")
+NO_SPACE = "No space left on device"
 # share of a job's time from which its core is full
 CORE_FULL = 0.97
 
@@ -159,6 +162,59 @@ def _asked_shortness(result: Result) -> tuple[str, str, str, Verdict] | None:
     return "runtime", claim, text, Verdict.DOUBT
 
 
+@rule("R73", "A run that ended with an error", Stage.BELIEVABLE)
+def ended_with_error(evidence: Evidence) -> Iterator[Diagnosis]:
+    for place, result in evidence.numbered_tests:
+        if not result.number("errors"):
+            continue
+        line = result.line("errors") or result.first
+        reason = _error_text(evidence, result)
+        full = reason == NO_SPACE
+        # dd without a count ends so when it has filled a device
+        if full and result.kind == "dd" and "count" not in result.options:
+            continue
+        why = f" ({reason})" if reason else ""
+        took = result.number("runtime")
+        after = f" after {seconds(took)}" if took else ""
+        proofs = [Proof(f"{result.kind} ended with an error{why}{after}.", (line,))]
+        proofs += [
+            Proof(f"{fact.subject} is {percent(float(fact.value))} full.", (fact.line,))
+            for fact in evidence.facts.all
+            if fact.name == "fs.used_share" and not isinstance(fact.value, str)
+        ]
+        yield Diagnosis(
+            Verdict.DOUBT,
+            f"The run ended with an error{why}{after}: {headline_figure(result)} covers only what came before it, and "
+            "is no measurement.",
+            "A full disk or a failing one answers in other ways than a healthy one.",
+            tuple(proofs),
+            ("An error of a single job lets the others go on.",),
+            (
+                NextStep(
+                    "Free space or use a smaller file, then run it again."
+                    if full
+                    else "Look for the error in the kernel's log, mend it, then run it again.",
+                    f"df -h {result.target if result.target.startswith('/') else '.'}"
+                    if full
+                    else "dmesg -T | tail -50",
+                    "A run without an error over its whole time.",
+                ),
+            ),
+            confidence=0.95,
+            results=(place,),
+            silences=("R02", "R04", "R06", "R16", "R17", "R18", "R57", "R66"),
+        )
+
+
+def _error_text(evidence: Evidence, result: Result) -> str:
+    """Message of the error as the tool prints it; "" without one."""
+    for number in range(max(result.first, 1), result.last + 1):
+        match = ERROR_TEXT.search(evidence.quote(number))
+        if match:
+            return match[1] or match[2]
+    return ""
+
+
 @rule("R16", "Stalls that percentiles hide", Stage.DISTURBED)
 def stalled(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
@@ -171,7 +227,7 @@ def stalled(evidence: Evidence) -> Iterator[Diagnosis]:
             yield _rate_missed(place, result, proofs[0])
             continue
         yield Diagnosis(
-            Verdict.LIMIT,
+            Verdict.DOUBT,
             f"The storage stood still{still}. A closed loop asks nothing meanwhile, so the stall counts as a few "
             f"slow I/Os, and percentiles look better than users will find it (coordinated omission).",
             "The mean hides it as well. Only the course over time shows how often it happens.",

@@ -227,7 +227,7 @@ def synced_over_network(evidence: Evidence) -> Iterator[Diagnosis]:
             ),
             confidence=0.8,
             results=(index,),
-            silences=("R23", "R22", "R64"),
+            silences=("R18", "R23", "R22", "R64"),
         )
         return
 
