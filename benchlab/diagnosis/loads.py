@@ -249,6 +249,8 @@ def network_protocol(evidence: Evidence, result: Result) -> str:
 def same_work(one: Result, other: Result) -> bool:
     """True where two tests were asked for the same work, wherever it went."""
     ignored = {"filename", "directory", "name", "of", "target", "runtime", "group_reporting"}
+    # bonnie++ prints none of its options, so a second output without its command lacks these
+    ignored |= {"d", "user"}
 
     def work(result: Result) -> dict[str, str]:
         return {k: str(v) for k, v in result.options.items() if k not in ignored}

@@ -23,8 +23,14 @@ from benchlab.diagnosis.loads import (
 )
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
 
-# docs/diagnosis.md R42: a cache that serves fewer is of no use, nor one below this share of the set
-FEW_HITS = 0.20
+# docs/diagnosis.md R42: with fewer hits a cache makes reads at most twice as fast, 1 / (1 - hits)
+FEW_HITS = 0.50
+# share of hits below which the rate is that of the disks behind, within what other things vary
+USELESS = 0.20
+# IOPS that no disks behind a cache of few hits give
+FAST = 10_000.0
+# share of its blocks that a cache has filled, below which it is still cold
+WARM = 0.90
 # Reads of a cache device for each of its writes while the tool only writes: R43.
 LEAST_CACHE_READS = 0.1
 # op/s below which a cache device does too little
@@ -41,20 +47,27 @@ def few_hits(evidence: Evidence) -> Iterator[Diagnosis]:
         return
     index, result = test
     for device, hits, lines, way in _hit_shares(evidence):
+        quick = hits >= USELESS and (result.operations or 0) > FAST
         if (
             hits >= FEW_HITS
+            or quick
             or (way == "read" and not result.reads)
             or (way == "write" and not result.writes)
         ):
             continue
         size = evidence.facts.find(device, "cache.size")
         cutoff = evidence.facts.find(device, "cache.sequential_cutoff")
-        area = result.option("size") if isinstance(result.option("size"), int | float) else None
+        area = _area(evidence, result, device)
+        used = evidence.facts.number(device, "cache.used_share")
         promotions = evidence.facts.number(device, "cache.promotions")
         proofs = [Proof(f"{device or 'the cache'} served {share(hits)} of the {way}s", at(*lines))]
         proofs.append(Proof(headline_text(result), at(result.headline())))
         reason = "the data that is read again is larger than the cache, or nothing is read twice"
-        if size and area and not isinstance(size.value, str):
+        if used is not None and used < WARM:
+            line = evidence.fact_line(device, "cache.used_share")
+            proofs.append(Proof(f"{share(used)} of the cache's blocks are used", at(line)))
+            reason = f"it is not warm yet: {share(used)} of its blocks are used"
+        elif size and area and not isinstance(size.value, str):
             fits = float(size.value) / float(area)
             proofs.append(
                 Proof(
@@ -77,9 +90,8 @@ def few_hits(evidence: Evidence) -> Iterator[Diagnosis]:
             reason = "nothing is promoted into it"
         yield Diagnosis(
             Verdict.LIMIT,
-            f"The cache does not help: it served {share(hits)} of the {way}s, so {headline_text(result)} is the "
-            "rate of the disks "
-            f"behind it. The likely reason: {reason}.",
+            f"The cache {_help_words(hits)}: it served {share(hits)} of the {way}s, so {headline_text(result)} is "
+            f"{'' if hits < USELESS else 'near '}the rate of the disks behind it. The likely reason: {reason}.",
             "A cache is as fast as its hits. Misses cost the slow device's time, and the copy into the cache.",
             tuple(proofs),
             ("A cache that is not warm yet: promotions still grow, and hits with them.",),
@@ -96,6 +108,21 @@ def few_hits(evidence: Evidence) -> Iterator[Diagnosis]:
             results=(index,),
         )
         return
+
+
+def _help_words(hits: float) -> str:
+    if hits < USELESS:
+        return "does not help"
+    return f"helps little (at most {times_text(1 / (1 - hits))} the rate without it)"
+
+
+def _area(evidence: Evidence, result: Result, device: str) -> float | None:
+    """B that the test covers: its own size, else that of the cached volume it works on as a whole."""
+    option = result.option("size")
+    if isinstance(option, int | float):
+        return float(option)
+    whole = result.target.removeprefix("/dev/") == device
+    return evidence.facts.number(device, "lv.size") if whole else None
 
 
 def _hit_shares(evidence: Evidence) -> Iterator[tuple[str, float, tuple[int, ...], str]]:
@@ -240,7 +267,8 @@ def copy_on_write(evidence: Evidence) -> Iterator[Diagnosis]:
     ):
         faster = ratio >= LEAST_SECOND_PASS
         slower = 1 / ratio >= LEAST_SECOND_PASS
-        if not before.writes or not (faster or (slower and snapshots)):
+        writes = before.writes or before.kind == "bonnie"
+        if not writes or not (faster or (slower and snapshots)):
             continue
         fact = (snapshots or thin)[0]
         yield _copying(

@@ -27,6 +27,8 @@ SLOW_WRITE = (0.002, 0.1)
 # A small write in order to a disk without a write cache takes a turn: R25, half a turn to 1.5 turns
 TURN = (0.5, 1.5)
 SMALL_WRITE = 64 * 1024
+# share by which writes that wait for just one turn may miss its time: a disk keeps its speed within a few per mille
+ONE_TURN = 0.02
 CACHE_CHANGE = re.compile(
     r"hdparm -W ?[01]|write_cache|sdparm .*WCE|storcli|megacli|hpssacli|ssacli", re.IGNORECASE
 )
@@ -151,24 +153,34 @@ def write_cache_off(evidence: Evidence) -> Iterator[Diagnosis]:
         )
         return
     spinning = [fact for fact in facts if is_rotational(evidence, fact.subject) is not False]
-    if not spinning:
-        return
-    fact = spinning[0]
-    model = evidence.facts.text(fact.subject, "disk.model")
-    disk = media.spinning_disk(model, evidence.facts.number(fact.subject, "disk.rpm"))
     for index, test in tests(evidence):
         small = (test.block or SMALL_WRITE) < SMALL_WRITE
-        seconds = (test.outstanding or 1) / test.operations if test.operations else 0.0
-        turns = seconds / disk.revolution
-        if (
-            writes_only(test)
-            and small
-            and test.random is False
-            and not test.durable
-            and TURN[0] <= turns <= TURN[1]
-        ):
+        if not (writes_only(test) and small and test.random is False) or test.durable:
+            continue
+        fact = spinning[0] if spinning else _exact_turn(evidence, test)
+        if fact is None:
+            continue
+        model = evidence.facts.text(fact.subject, "disk.model")
+        disk = media.spinning_disk(model, evidence.facts.number(fact.subject, "disk.rpm"))
+        if TURN[0] <= _seconds_each(test) / disk.revolution <= TURN[1]:
             yield _cache_off(evidence, fact, index, test, None, None)
             return
+
+
+def _seconds_each(test: Result) -> float:
+    return (test.outstanding or 1) / test.operations if test.operations else 0.0
+
+
+def _exact_turn(evidence: Evidence, test: Result) -> Fact | None:
+    """Speed of the disk, as a fact, where each direct write takes just one turn of it; None otherwise."""
+    for disk in evidence.runs_on(test) if test.direct else ():
+        fact = evidence.facts.find(disk, "disk.rpm")
+        if fact is None or isinstance(fact.value, str) or not fact.value:
+            continue
+        turns = _seconds_each(test) * float(fact.value) / 60
+        if abs(turns - 1) < ONE_TURN:
+            return fact
+    return None
 
 
 def _cache_off(
@@ -181,7 +193,11 @@ def _cache_off(
 ) -> Diagnosis:
     name = fact.subject if fact else "the disk"
     rpm = (evidence.facts.number(fact.subject, "disk.rpm") if fact else None) or 7200
-    proofs = [Proof(f"{name}: write cache off ({fact.value})", at(fact.line))] if fact else []
+    told = fact is not None and fact.name == "disk.write_cache"
+    proofs = []
+    if fact:
+        text = f"write cache off ({fact.value})" if told else f"{float(fact.value):,.0f} rpm"
+        proofs.append(Proof(f"{name}: {text}", at(fact.line)))
     if after is not None and ratio:
         proofs.append(
             Proof(
@@ -205,8 +221,8 @@ def _cache_off(
             )
         )
         claim = (
-            f"The write cache of {name} is off: each small write in order waits for a turn of the disk "
-            f"({headline_text(test)}, {wording.seconds(seconds)} each)."
+            f"The write cache of {name} {'is off' if told else 'seems to be off'}: each small write in order waits "
+            f"for a turn of the disk ({headline_text(test)}, {wording.seconds(seconds)} each)."
         )
     return Diagnosis(
         Verdict.LIMIT,

@@ -20,6 +20,10 @@ LARGEST_REQUEST = 2 << 20
 BUFFERED_AT_MOST = 8e9
 # B/s; the same for reads in order of a file, after the readahead of 128 KiB that is usual
 READAHEAD_AT_MOST = 4e9
+# reads of files in order that are this many times as fast as the writes before them were answered by memory
+READ_BACK = 4.0
+# B; RAID controllers have 0.5 to 8 GiB of memory (data sheets of PERC H755 and MegaRAID 9560)
+CONTROLLER_MEMORY = 4 << 30
 # s; a run as short as that hardly reaches the disk
 SHORT_S = 5.0
 # share of the tool's I/Os that must have reached the disk
@@ -285,6 +289,7 @@ def small_working_set(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         if result.kind == "bonnie":
             yield from _small_bonnie(evidence, place, result)
+        yield from _controller_cache(evidence, place, result)
         covered, moved = _bytes_option(result), result.bytes_moved
         on_zfs = any(f.name.startswith("zfs.") for f in evidence.facts)
         cached = result.direct is False or on_zfs
@@ -328,33 +333,75 @@ def _small_bonnie(evidence: Evidence, place: int, result: Result) -> Iterator[Di
     memory, covered = evidence.facts.find("", "host.memory"), _bytes_option(result)
     read, limit = result.number("read.block.bandwidth"), medium_limit(evidence, result)
     above = limit is not None and read is not None and read > 1.05 * limit[0]
-    if (
-        not covered
-        or not read
-        or not memory
-        or covered > float(memory.value)
-        or (limit and not above)
-    ):
+    if not covered or not read or (limit and not above):
         return
+    proofs = [Proof(f"Reads by block: {rate(read)}.", (result.line("read.block.bandwidth"),))]
+    if memory:
+        if covered > float(memory.value):
+            return
+        has = f", and the host has {size(float(memory.value))} of memory"
+        proofs.append(Proof(f"Memory: {size(float(memory.value))}.", (memory.line,)))
+        twice = round(2 * float(memory.value) / media.GIB)
+    else:
+        written = result.number("write.block.bandwidth")
+        if not written or read < READ_BACK * max(written, media.SATA_IN_PRACTICE / READ_BACK):
+            return
+        has, twice = "", 0
+        text = f"Writes by block: {rate(written)}, {read / written:.0f} times less."
+        proofs.append(Proof(text, (result.line("write.block.bandwidth"),)))
+        if "ram" in result.options:
+            text = f"-r {size(float(result.options['ram']))} switches off bonnie++'s own check of the size."
+            proofs.append(Proof(text, (result.first,)))
     yield Diagnosis(
         Verdict.DOUBT,
-        f"bonnie++ read {rate(read)} from memory: its files have {size(covered)}, and the host has "
-        f"{size(float(memory.value))} of memory.",
+        f"bonnie++ read {rate(read)} from memory: its files have {size(covered)}{has}.",
         "Only files of twice the memory make it read the disk.",
-        (
-            Proof(f"Reads by block: {rate(read)}.", (result.line("read.block.bandwidth"),)),
-            Proof(f"Memory: {size(float(memory.value))}.", (memory.line,)),
-        ),
+        tuple(proofs),
         ("A controller's cache, if it is larger than the files.",),
         (
             NextStep(
                 "Measure with twice the memory.",
-                f"bonnie++ -d DIRECTORY -s {round(2 * float(memory.value) / media.GIB)}g -n 0",
+                f"bonnie++ -d DIRECTORY -s {twice}g -n 0" if twice else "free -g",
                 "The lower figure is the disk's.",
             ),
         ),
         confidence=0.9,
         results=(place,),
+    )
+
+
+def _controller_cache(evidence: Evidence, place: int, result: Result) -> Iterator[Diagnosis]:
+    """Direct reads of a range that a RAID controller's memory holds, many times over."""
+    controller = next((f for f in evidence.facts if f.name.startswith("controller.")), None)
+    covered, moved = _bytes_option(result), result.bytes_moved
+    if controller is None or not covered or not moved or not result.random or not result.direct:
+        return
+    flash = evidence.all_rotational(evidence.runs_on(result)) is False
+    few = covered > CONTROLLER_MEMORY or moved < 3 * covered
+    quick = (result.operations or 0) > 10 * media.ANY_SPINNING.queued
+    if flash or few or not quick or not result.reads:
+        return
+    yield Diagnosis(
+        Verdict.DOUBT,
+        f"{headline_figure(result)} is the rate of the controller's cache: the test read its {size(covered)} about "
+        f"{moved / covered:.0f} times over, and a RAID controller's memory holds that much.",
+        "Direct I/O leaves the host's page cache out, not the controller's. fio's Disk stats count what goes to the "
+        "controller, not to the disks.",
+        (
+            Proof(f"{size(moved)} of reads over {size(covered)}.", (result.headline(),)),
+            Proof(f"Controller: {controller.value}.", (controller.line,)),
+        ),
+        ("Behind the controller there may be SSDs, which are that fast themselves.",),
+        (
+            NextStep(
+                "Read a range many times larger than the controller's memory, best the whole device.",
+                edit_command(result, size="100%" if result.target.startswith("/dev/") else "64g"),
+                "The lower figure is the disks'.",
+            ),
+        ),
+        confidence=0.85,
+        results=(place,),
+        silences=("R06", "R57"),
     )
 
 

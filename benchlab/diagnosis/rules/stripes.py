@@ -13,6 +13,7 @@ from benchlab.diagnosis.loads import (
     array_members,
     array_name,
     at,
+    before_and_after,
     changed,
     headline_lines,
     headline_text,
@@ -22,11 +23,16 @@ from benchlab.diagnosis.loads import (
     tests,
 )
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
-from benchlab.diagnosis.wording import edit_command
+from benchlab.diagnosis.wording import edit_command, seconds
 from benchlab.diagnosis.wording import size as size_text
 
 # md levels that spread requests over members
 STRIPED = ("raid0", "raid10")
+# a whole disk, and an array or volume that may stand on several
+ONE_DISK = re.compile(r"/dev/(?:[svh]d[a-z]+|xvd[a-z]+|nvme\d+n\d+)")
+AN_ARRAY = re.compile(r"/dev/(?:md\S*|dm-\d+|mapper/\S+)")
+# rates of a disk and an array that differ by less are the same
+EQUALLY_FAST = 1.15
 BITMAP_CHANGE = re.compile(r"--bitmap(-chunk)?[= ]\S+")
 
 
@@ -147,6 +153,47 @@ def one_at_a_time(evidence: Evidence) -> Iterator[Diagnosis]:
                 results=(index,),
             )
             return
+    yield from _beside_one_disk(evidence)
+
+
+def _beside_one_disk(evidence: Evidence) -> Iterator[Diagnosis]:
+    """The same single reads on one disk and on an array that no line describes: equally fast."""
+    for first, one, second, other, ratio in before_and_after(evidence):
+        single = [r for r in (one, other) if ONE_DISK.fullmatch(r.target)]
+        array = [r for r in (one, other) if AN_ARRAY.fullmatch(r.target)]
+        alone = all(
+            r.asked_in_flight == 1 and r.random and (r.block or 0) <= LARGE_REQUEST
+            for r in (one, other)
+        )
+        alike = 1 / EQUALLY_FAST <= ratio <= EQUALLY_FAST
+        if len(single) != 1 or len(array) != 1 or not alone or not alike or not reads_only(one):
+            continue
+        waits = [f"{r.target}: {headline_text(r)}" for r in (single[0], array[0])]
+        if single[0].latency and array[0].latency:
+            waits = [
+                f"{text}, {seconds(r.latency or 0)} each"
+                for text, r in zip(waits, (single[0], array[0]), strict=True)
+            ]
+        yield Diagnosis(
+            Verdict.LIMIT,
+            f"One read at a time is served by one disk: {array[0].target} is as fast as {single[0].target} at depth 1 "
+            f"({headline_text(array[0])} and {headline_text(single[0])}), and that is no fault of the array.",
+            "An array adds requests that are served at once; a single one takes as long as on its disk.",
+            (Proof("; ".join(waits), headline_lines(*single, *array)),),
+            ("A limit that disk and array share, such as a controller.",),
+            (
+                NextStep(
+                    "Measure the array with more I/Os in flight.",
+                    edit_command(array[0], ioengine="libaio", iodepth=32),
+                    "Up to as many times the rate as it has disks; if it stays, they share a limit.",
+                    {"iodepth": [1, 8, 32]},
+                ),
+            ),
+            confidence=0.75,
+            results=(first, second),
+            silences=("R06",),
+        )
+        return
 
 
 def _is_device(path: str, name: str) -> bool:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import mean, median
 
@@ -46,6 +46,10 @@ DEFAULT_RECORD = 128 * 1024
 FAST = 20_000.0
 # share of the peak below which a pool is idle between transaction groups
 IDLE_SHARE = 0.1
+# s: a run that is shorter may end with much of its data in memory (zfs_dirty_data_max is 4 GiB at most by default)
+SHORT_S = 60.0
+# ratio of a tool's rate to the pool's highest sample that no rounding explains, and B/s below which a pool is idle
+ABOVE_POOL, LEAST_PEAK = 1.15, 10e6
 # s: zfs_txg_timeout is 5
 TXG_SECONDS = (2.5, 10.5)
 BLOCK_CHANGE = re.compile(r"recordsize|volblocksize")
@@ -411,7 +415,10 @@ def bursts(evidence: Evidence) -> Iterator[Diagnosis]:
                 continue
             values = [value for value in series.values if value == value]
             period = _period(series.times, series.values)
-            if period is None or not values:
+            if not values:
+                continue
+            if period is None:
+                yield from _into_memory(evidence, index, result, series.device, values)
                 continue
             test = evidence.watched_test(result) if result.watches else None
             own = test.rate if test and writes_only(test) else None
@@ -460,6 +467,53 @@ def bursts(evidence: Evidence) -> Iterator[Diagnosis]:
                 silences=("R11",),
             )
             return
+
+
+def _into_memory(
+    evidence: Evidence, index: int, watcher: Result, pool: str, values: Sequence[float]
+) -> Iterator[Diagnosis]:
+    """A short run of buffered writes that is faster than the pool ever was meanwhile: the rest is in memory."""
+    test = evidence.watched_test(watcher)
+    peak = max(values)
+    compresses = any(
+        str(fact.value) not in ("off", "-") for fact in evidence.facts.with_name("zfs.compression")
+    )
+    if test is None or not writes_only(test) or test.direct or test.durable or compresses:
+        return
+    short = (test.number("runtime") or SHORT_S) < SHORT_S
+    zeros = str(test.options.get("source", "")) == "zero"
+    if not test.rate or not short or zeros or test.rate < ABOVE_POOL * peak or peak < LEAST_PEAK:
+        return
+    yield Diagnosis(
+        Verdict.DOUBT,
+        f"{rate(test.rate)} is the rate into memory: the pool wrote {rate(peak)} at most meanwhile. ZFS collects "
+        "writes as a transaction group and writes them at once, so a short run ends with much of its data in memory.",
+        "The dirty data that memory holds (zfs_dirty_data_max) counts as written. A writer below the pool's rate sees "
+        "bursts every few seconds, which is normal.",
+        (
+            Proof(f"the tool: {rate(test.rate)}", at(test.headline())),
+            Proof(
+                f"{pool}: {rate(peak)} at most over {len(values)} samples",
+                at(watcher.line("zpool.write.bandwidth", pool) or watcher.first),
+            ),
+        ),
+        ("Data that compresses needs fewer bytes at the pool.",),
+        (
+            NextStep(
+                "Run for longer than dirty data lasts: 60 s or more, and count the flush at the end.",
+                wording.edit_command(test, runtime=120, time_based=1, end_fsync=1),
+                "The mean is what the pool sustains.",
+            ),
+            NextStep(
+                "Look at the limits.",
+                "cat /sys/module/zfs/parameters/zfs_txg_timeout "
+                "/sys/module/zfs/parameters/zfs_dirty_data_max",
+            ),
+        ),
+        confidence=0.85,
+        results=(index, evidence.index(test)),
+        silences=("R02", "R11", "R36"),
+    )
 
 
 def _period(times: tuple[float, ...], values: tuple[float, ...]) -> float | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from benchlab.analysis.formats import rate, times_text
 from benchlab.diagnosis import wording
 from benchlab.diagnosis.evidence import Evidence, Result
+from benchlab.diagnosis.limits import durable_write
 from benchlab.diagnosis.loads import (
     Load,
     all_loads,
@@ -61,6 +62,9 @@ def _sync_disabled(evidence: Evidence) -> bool:
 
 def _time_of(test: Result) -> float | None:
     """s of one durable write, at one I/O in flight."""
+    write = durable_write(test)
+    if write is not None:
+        return write.took
     if test.latency:
         return test.latency
     return 1 / test.operations if test.operations else None
@@ -219,5 +223,5 @@ def _missing_log(evidence: Evidence, index: int, test: Result) -> Diagnosis:
         ),
         confidence=0.7,
         results=(index,),
-        silences=("R23", "R37"),
+        silences=("R22", "R23", "R37"),
     )
