@@ -172,7 +172,9 @@ class Result:
     def pattern(self) -> str:
         """fio's word for the access: "read", "randwrite", "randrw"; "" where unknown."""
         if self.kind == "dd":
-            return str(self._first_option("direction") or "")
+            # A copy between files whose flags are those of its output measures the output.
+            copies = "oflag" in self.options and "iflag" not in self.options
+            return str(self._first_option("direction") or ("write" if copies else ""))
         if self.kind == "sysbench":
             mode = str(self._first_option("mode", "file-test-mode") or "")
             return _SYSBENCH_PATTERNS.get(mode, mode)

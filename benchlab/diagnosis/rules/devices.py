@@ -15,9 +15,11 @@ from benchlab.diagnosis.loads import (
     STACKED,
     all_loads,
     at,
+    before_and_after,
     changed,
     headline_text,
     is_rotational,
+    reads_only,
     tests,
     whole_disk,
     writes_only,
@@ -213,9 +215,7 @@ def no_trim(evidence: Evidence) -> Iterator[Diagnosis]:
     blocked = [
         f
         for f in evidence.facts.with_name("disk.discard_max")
-        if not isinstance(f.value, str)
-        and float(f.value) == 0
-        and is_rotational(evidence, f.subject) is False
+        if not isinstance(f.value, str) and float(f.value) == 0 and _is_ssd(evidence, f.subject)
     ]
     if pair is not None:
         first, before, second, after, ratio, lines = pair
@@ -237,6 +237,10 @@ def no_trim(evidence: Evidence) -> Iterator[Diagnosis]:
     if seen is None:
         return
     index, text, line = seen
+    faster = _faster_before(evidence, index)
+    if faster is not None:
+        once, now = (headline_text(evidence.results[place]) for place in (faster[0], index))
+        text = f"{once} once, now {now}: {times_text(faster[1])}"
     trims = [
         fact
         for fact in evidence.facts.with_name("fs.trimmed")
@@ -250,10 +254,32 @@ def no_trim(evidence: Evidence) -> Iterator[Diagnosis]:
     else:
         return
     yield _trim(
-        (index,),
+        (index,) if faster is None else (faster[0], index),
         f"Writes are slow for an SSD ({text}), and {reason}.",
         (Proof(text, at(line)), Proof(reason, lines)),
         0.7,
+    )
+
+
+def _faster_before(evidence: Evidence, index: int) -> tuple[int, float] | None:
+    """Place of an earlier test of the same work, and how many times as fast it was; None without a faster one."""
+    pairs = [
+        (first, 1 / ratio)
+        for first, _, second, _, ratio in before_and_after(evidence)
+        if second == index and 1 / ratio >= TRIM_GAIN
+    ]
+    return max(pairs, key=lambda pair: pair[1], default=None)
+
+
+def _is_ssd(evidence: Evidence, disk: str) -> bool:
+    """True for a disk without moving parts, by a fact, or where direct reads are too fast for one that spins."""
+    spins = is_rotational(evidence, disk)
+    if spins is not None or STACKED.fullmatch(disk):
+        return spins is False
+    most = media.ANY_SPINNING.in_order
+    return any(
+        result.direct and reads_only(result) and (result.rate or 0) > 1.5 * most
+        for _, result in tests(evidence)
     )
 
 
