@@ -197,31 +197,60 @@ BATTERY = (
 
 
 def _battery(text: str) -> str | None:
-    return next(
-        (state for state, pattern in BATTERY if re.fullmatch(pattern, text.strip().lower())), None
-    )
+    word = text.partition("(")[0].strip().lower()
+    return next((state for state, pattern in BATTERY if re.fullmatch(pattern, word)), None)
+
+
+# Keys of storcli, perccli, MegaCli, omreport, ssacli and arcconf. "Drive Write Cache" is of the disks, not of the card.
+CACHE_MODE = re.compile(
+    r"(?i)(?:current cache policy|current write policy|write policy|write-cache (?:mode|status)|write cache policy)"
+    r"\s*[:=]\s*.*?\b(?:force )?(write[ -]?(?:back|through))"
+)
+CACHE_SIZE = re.compile(
+    r"(?i)(?:on ?board memory size|memory size|total cache size|cache memory size|installed memory|cache size)"
+    r"\s*(?:\((?P<title>[kmg]i?b)\))?\s*[:=]\s*(?P<size>\d+(?:\.\d+)?)\s*(?P<unit>[kmg]i?b)?"
+)
+CONTROLLER_MODEL = re.compile(
+    r"(?:Product Name|Controller Model|Model|Name)\s*[:=]\s*(.*(?:RAID|PERC|SAS|Smart).*)"
+    r"|(Smart (?:HBA|Array) \w[\w-]*)(?: Controller)? in Slot .*"
+)
+CARD = re.compile(
+    r"PERC|MegaRAID|Smart Array|ServeRAID|Adaptec|storcli|perccli|MegaCli|omreport|ssacli|arcconf",
+    re.I,
+)
 
 
 def read_controller(passage: Passage) -> Iterator[Fact]:
-    """One line of storcli, MegaCli, perccli, ssacli or omreport: cache policy, battery, or the controller's name."""
+    """One line of storcli, MegaCli, perccli, ssacli or omreport: its cache, its battery, or its name."""
     line, number = passage.line.strip(), passage.number
-    passage.at += 1
-    if policy := re.search(r"(?i)current cache policy\s*:\s*(write(?:back|through))", line):
-        mode = "write back" if policy[1].lower() == "writeback" else "write through"
+    at, passage.at = passage.at, passage.at + 1
+    if policy := CACHE_MODE.match(line):
+        mode = "write back" if policy[1].lower().endswith("back") else "write through"
         yield Fact("", "controller.cache_mode", mode, number, "controller")
+    elif size := CACHE_SIZE.fullmatch(line):
+        # others have a "cache size" too: a card or its program is named nearby
+        near = [passage.command.text, *passage.lines[max(at - 40, 0) : at]]
+        if any(CARD.search(text) for text in near):
+            yield from _controller_memory(size, number)
     elif learning := re.fullmatch(r"(?i)learn cycle active\s*[:=]?\s*(yes|no)", line):
         if learning[1].lower() == "yes":
             yield Fact("", "controller.battery", "learning", number, "controller")
-    elif found := re.fullmatch(
+    elif battery := re.fullmatch(
         r"(?i)(?:battery(?:/capacitor)?(?: state| status)?|bbu status|cachevault(?: status)?|status)\s*[:=]\s*(.+)",
         line,
     ):
-        if state := _battery(found[1]):
+        if state := _battery(battery[1]):
             yield Fact("", "controller.battery", state, number, "controller")
-    elif model := re.fullmatch(
-        r"(?:Product Name|Controller Model|Model)\s*[:=]\s*(.*(?:RAID|PERC|SAS|Smart).*)", line
-    ):
-        yield Fact("", "controller.model", printed_text(model[1]) or "", number, "controller")
+    elif model := CONTROLLER_MODEL.fullmatch(line):
+        name = printed_text(model[1] or model[2]) or ""
+        yield Fact("", "controller.model", name, number, "controller")
+
+
+def _controller_memory(size: re.Match[str], number: int) -> Iterator[Fact]:
+    """ssacli counts GiB without a unit ("Total Cache Size: 2.0"), all others name it."""
+    unit = (size["unit"] or size["title"] or ("GB" if float(size["size"]) < 32 else "MB"))[0]
+    if value := binary_size(f"{size['size']}{unit}"):
+        yield Fact("", "controller.cache_size", value, number, "controller")
 
 
 def read_virtual_drive(passage: Passage) -> Iterator[Fact]:
@@ -241,10 +270,29 @@ def read_battery_row(passage: Passage) -> Iterator[Fact]:
     """storcli's row of a battery or capacitor: "CVPM02 Optimal 28C -"."""
     line, number = passage.line, passage.number
     passage.at += 1
-    if (row := re.match(r"\s*(?:CVPM\w*|BBU\w*|iBBU\w*)\s+(\w+)\s+\d+C\b", line)) and (
-        state := _battery(row[1])
-    ):
+    if (
+        row := re.match(r"\s*(?:CVPM\w*|BBU\w*|iBBU\w*)\s+(\w+)\s+(?:\S+ hour\S*\s+)?\d+C\b", line)
+    ) and (state := _battery(row[1])):
         yield Fact("", "controller.battery", state, number, "storcli")
+
+
+PHYSICAL_DRIVE = re.compile(
+    r"\s*(?P<slot>\d+:\d+)\s+\d+\s+(?P<state>\w+)\s+(?:\d+|-|F)\s+(?P<size>[\d.]+ [KMGTP]B)\s+(?P<bus>SAS|SATA|NVMe)\s+"
+    r"(?P<kind>HDD|SSD)\s+[YN-]\s+[YN-]\s+(?P<block>512B|4 ?KB)\s+(?P<model>\S.*?)\s+[UD]\s.*"
+)
+
+
+def read_physical_drive(passage: Passage) -> Iterator[Fact]:
+    """A row of storcli's drives: "32:0  1 Onln 0 558.375 GB SAS HDD N N 512B ST600MM0006 U -"."""
+    row, number = PHYSICAL_DRIVE.fullmatch(passage.line), passage.number
+    passage.at += 1
+    if row is None:
+        return
+    yield Fact(row["slot"], "disk.model", row["model"], number, "storcli")
+    yield Fact(row["slot"], "disk.transport", row["bus"].lower(), number, "storcli")
+    yield Fact(row["slot"], "disk.rotational", row["kind"] == "HDD", number, "storcli")
+    if row["state"] not in ("Onln", "UGood", "DHS", "GHS", "JBOD"):
+        yield Fact(row["slot"], "disk.state", row["state"], number, "storcli")
 
 
 CHAPTER = Chapter(
@@ -252,6 +300,7 @@ CHAPTER = Chapter(
         (r"md[\w/.-]+", read_mdstat),
         (r"/dev/md[\w/.-]+:|/dev/[\w/-]+\d:", read_mdadm),
         (r"\d+/\d+", read_virtual_drive),
+        (r"\d+:\d+", read_physical_drive),
         (r"CVPM\w*|i?BBU\w*", read_battery_row),
     ),
     parts={
@@ -260,6 +309,12 @@ CHAPTER = Chapter(
         "bbu status": read_controller,
         "learn cycle active": read_controller,
         "product name": read_controller,
+        "write policy": read_controller,
+        "write-cache ": read_controller,
+        "memory size": read_controller,
+        "cache size": read_controller,
+        "installed memory": read_controller,
+        "in slot": read_controller,
     },
     commands={"mdadm": read_mdadm_command},
 )

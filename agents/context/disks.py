@@ -68,9 +68,10 @@ LSBLK: Mapping[str, tuple[str, Convert]] = {
     "START": ("disk.start", parse_number),
     "PKNAME": ("disk.parent", printed_text),
     "ZONED": ("disk.smr", _zoned),
+    "MAJ:MIN": ("disk.number", printed_text),
 }
 OTHER_COLUMNS = re.compile(
-    r"NAME|KNAME|PATH|MAJ:MIN|RM|RO|FSTYPE|FSVER|LABEL|UUID|FSAVAIL|FSUSE%|FSSIZE|FSUSED|FSROOTS|PTUUID|PTTYPE|PART[A-Z]+"
+    r"NAME|KNAME|PATH|RM|RO|FSTYPE|FSVER|LABEL|UUID|FSAVAIL|FSUSE%|FSSIZE|FSUSED|FSROOTS|PTUUID|PTTYPE|PART[A-Z]+"
     r"|STATE|OWNER|GROUP|MODE|ALIGNMENT|MIN-IO|OPT-IO|DISC-[A-Z]+|WSAME|WWN|RAND|HCTL|SUBSYSTEMS|HOTPLUG|DAX|ZONE-SZ|MQ"
     r"|ID|ID-LINK|DISK-SEQ"
 )
@@ -245,8 +246,20 @@ SYSFS: Mapping[str, tuple[str, Convert]] = {
 SYSFS_PATH = re.compile(
     r"/sys/(?:class/block|block|devices/\S*/block|devices/virtual/block)/(?P<device>[^/\s:]+)/(?P<file>[\w/.]+)"
 )
+
+
+def _above_zero(text: str) -> float | None:
+    """The number; None for 0, by which ZFS means its own choice."""
+    return parse_number(text) or None
+
+
+ZFS_PARAMETERS: Mapping[str, tuple[str, Convert]] = {
+    "zfs_arc_max": ("host.arc_max", _above_zero),
+    "zfs_txg_timeout": ("host.txg_timeout", parse_number),
+    "zfs_dirty_data_max": ("host.zfs_dirty_max", _above_zero),
+}
 PROC_FILES: Mapping[str, tuple[str, Convert]] = {
-    "/sys/module/zfs/parameters/zfs_arc_max": ("host.arc_max", parse_number),
+    **{f"/sys/module/zfs/parameters/{name}": pair for name, pair in ZFS_PARAMETERS.items()},
     "/proc/sys/vm/dirty_ratio": ("host.dirty_share", share),
     "/proc/sys/vm/dirty_background_ratio": ("host.dirty_background_share", share),
 }
@@ -320,6 +333,31 @@ def read_written_file(passage: Passage) -> Iterator[Fact]:
         yield fact
 
 
+# sysctl of FreeBSD -> module parameter of Linux
+SYSCTLS = {
+    "vfs.zfs.arc_max": "zfs_arc_max",
+    "vfs.zfs.arc.max": "zfs_arc_max",
+    "vfs.zfs.txg.timeout": "zfs_txg_timeout",
+    "vfs.zfs.dirty_data_max": "zfs_dirty_data_max",
+}
+
+
+def read_zfs_parameter(passage: Passage) -> Iterator[Fact]:
+    """ZFS's parameters: a line of arc_summary, of modprobe.d ("options zfs ..."), or of FreeBSD's sysctl."""
+    line, number = passage.line.strip(), passage.number
+    passage.at += 1
+    if row := re.fullmatch(r"(zfs_\w+|vfs\.zfs\.[\w.]+)\s*[:=\s]\s*(\d+)", line):
+        pairs = [(row[1], row[2])]
+    elif line.startswith("options zfs "):
+        pairs = re.findall(r"\b(zfs_\w+)=(\d+)", line)
+    else:
+        return
+    for name, text in pairs:
+        fact, convert = ZFS_PARAMETERS.get(SYSCTLS.get(name, name), ("", parse_number))
+        if fact and (value := convert(text)) is not None:
+            yield Fact("", fact, value, number, "parameters of ZFS")
+
+
 def read_disk_command(passage: Passage) -> Iterator[Fact]:
     """Facts that `blockdev --setra` and `hdparm -W` set from that line on, and what `blockdev --getra` prints."""
     command = passage.command
@@ -348,14 +386,21 @@ CHAPTER = Chapter(
         '"blockdevices":': read_lsblk_json,
         "{": read_lsblk_json,
         "==>": read_named_file,
+        "options": read_zfs_parameter,
     },
     shapes=(
         (r'K?NAME="\S*', read_lsblk_pairs),
         (r"/sys/(?:class/|devices/\S*)?block/\S+:\S*", read_named_file),
+        (r"/sys/module/zfs/parameters/\w+:\S*", read_named_file),
+        (
+            r"zfs_\w+[:=]?|zfs_\w+=\d+|vfs\.zfs\.[\w.]+[:=]?|vfs\.zfs\.[\w.]+=\d+",
+            read_zfs_parameter,
+        ),
     ),
     commands={
         "cat": read_printed_files,
         "head": read_printed_files,
+        "tail": read_printed_files,
         "echo": read_written_file,
         "blockdev": read_disk_command,
         "hdparm": read_disk_command,

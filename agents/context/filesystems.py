@@ -193,6 +193,24 @@ def read_filefrag(passage: Passage) -> Iterator[Fact]:
         yield Fact(head[1], "file.unwritten", True, unwritten, "filefrag")
 
 
+TOOL_ERROR = re.compile(
+    r"fio: io_u error on file (?P<file>/[^:]+): (?P<io>[A-Z][^:]+):"
+    r"|fio: pid=\d+, err=\d+/file:.*, error=(?P<pid>[A-Z].*)"
+    r"|(?P<job>[^:\s]+): \(g(?:roupid)?=\d+.*\): err=\s*[1-9]\d* \(.*error=(?P<ended>[^)]+)\).*"
+    r"|dd: (?:error )?(?:writing|reading|opening|failed to open)(?: to)? ['‘`]?(?P<dd>/[^'’:]+)['’]?: (?P<text>[A-Z].*)"
+)
+
+
+def read_tool_error(passage: Passage) -> Iterator[Fact]:
+    """An error of fio or dd: a run that met one is no measurement."""
+    match, number = TOOL_ERROR.match(passage.line.strip()), passage.number
+    passage.at += 1
+    if match:
+        text = match["io"] or match["pid"] or match["ended"] or match["text"]
+        subject = match["file"] or match["job"] or match["dd"] or ""
+        yield Fact(subject, "tool.error", text.strip(), number, "tool")
+
+
 # A file whose blocks hold a smaller share of its size is sparse, or compressed.
 STORED = 0.9
 
@@ -337,6 +355,9 @@ CHAPTER = Chapter(
     },
     parts={
         "trimmed": read_fstrim,
+        "err=": read_tool_error,
+        "io_u error": read_tool_error,
+        "dd: ": read_tool_error,
         " from ": read_nfsstat,
         " type ": read_mount,
         " on /": read_mount,

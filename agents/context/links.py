@@ -97,6 +97,23 @@ def read_network(passage: Passage) -> Iterator[Fact]:
         yield Fact("", "host.network", float(rate[1]) * factor / 8, number, "iperf")
 
 
+TC_RATES = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+TC_TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def read_traffic_control(passage: Passage) -> Iterator[Fact]:
+    """The rate and the delay that tc gives a network, as typed or as `tc qdisc show` prints them."""
+    line, number = passage.line, passage.number
+    passage.at += 1
+    if not re.search(r"\bqdisc\b.* (?:tbf|netem|htb)\b|\btc class\b.* htb\b", line):
+        return
+    if rate := re.search(r"\brate (\d+(?:\.\d+)?)([kmg]bit)\b", line, re.IGNORECASE):
+        value = float(rate[1]) * TC_RATES[rate[2].lower()] / 8
+        yield Fact("", "host.network", value, number, "tc")
+    if delay := re.search(r"\bdelay (\d+(?:\.\d+)?)(us|ms|s)\b", line):
+        yield Fact("", "host.ping", float(delay[1]) * TC_TIMES[delay[2]], number, "tc")
+
+
 CHAPTER = Chapter(
     headings={
         "LnkCap:": read_pci_link,
@@ -106,5 +123,11 @@ CHAPTER = Chapter(
         "Speed:": read_network,
     },
     shapes=((ADDRESS.pattern, read_pci_device),),
-    parts={"sata link up": read_sata_link, "driver=": read_usb, "bits/sec": read_network},
+    commands={"tc": read_traffic_control},
+    parts={
+        "qdisc ": read_traffic_control,
+        "sata link up": read_sata_link,
+        "driver=": read_usb,
+        "bits/sec": read_network,
+    },
 )

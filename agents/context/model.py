@@ -15,6 +15,7 @@ Value = str | float | bool
 FACTS: Mapping[str, str] = {
     # subject: kernel name of a block device, "sda", "md0", "vg-lv", "nvme0n1p1"
     "disk.model": "model as printed",
+    "disk.number": 'major and minor number, "8:16"',
     "disk.vendor": "vendor as printed",
     "disk.serial": "serial number as printed",
     "disk.firmware": "firmware revision",
@@ -159,6 +160,8 @@ FACTS: Mapping[str, str] = {
     "host.ping": "s of a round trip",
     "host.arc_hit_share": "0 to 1",
     "host.arc_max": "B",
+    "host.txg_timeout": "s after which ZFS closes a transaction group",
+    "host.zfs_dirty_max": "B of dirty data at which ZFS lets writers wait",
     # subject: disk of a guest, "scsi0", "virtio1", or "" for the guest
     "vm.bus": '"scsi", "virtio", "ide", "sata"',
     "vm.controller": '"virtio-scsi-single", "lsi"',
@@ -169,6 +172,16 @@ FACTS: Mapping[str, str] = {
     "controller.cache_mode": '"write back", "write through"',
     "controller.battery": '"optimal", "learning", "failed", "absent"',
     "controller.model": "as printed",
+    "controller.cache_size": "B of its memory",
+    # subject: name of a block device, or "" where the text names none
+    "throttle.iops": "op/s that a cgroup or hypervisor lets through, reads and writes together",
+    "throttle.read_iops": "op/s of reads",
+    "throttle.write_iops": "op/s of writes",
+    "throttle.bandwidth": "B/s, reads and writes together",
+    "throttle.read_bandwidth": "B/s of reads",
+    "throttle.write_bandwidth": "B/s of writes",
+    # subject: path of a file, or name of a job
+    "tool.error": 'error that a tool met: "No space left on device"',
     # subject: name of a volume
     "cloud.kind": '"gp3", "pd-ssd", "Premium SSD": the kind of volume that the text names',
     "cloud.instance": "size of the machine as its provider names it",
@@ -182,7 +195,8 @@ FACTS: Mapping[str, str] = {
 TEXTS = frozenset(
     f"{group}.{name}"
     for group, names in {
-        "disk": "model vendor serial firmware transport write_cache scheduler parent type mountpoint health smr state",
+        "disk": "model number vendor serial firmware transport write_cache scheduler parent type mountpoint health smr "
+        "state",
         "md": "level members bitmap state sync_action",
         "pool": "health vdevs log cache special autotrim scan",
         "vdev": "parent state",
@@ -195,6 +209,7 @@ TEXTS = frozenset(
         "host": "kernel os cpu governor virtualization role",
         "network": "protocol",
         "vm": "bus controller aio cache",
+        "tool": "error",
         "controller": "cache_mode battery model",
         "cloud": "kind instance",
         "replicated": "kind",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from agents.context import (
@@ -49,8 +49,15 @@ CHAPTERS: Sequence[Chapter] = (
 
 def read_facts(text: str) -> Facts:
     """Facts in the text; line numbers are those of `text`, from 1. Never raises."""
-    found = (fact for span in _read_spans(text) for fact in span.facts)
-    return Facts(tuple(_without_repetitions(found)))
+    found = [fact for span in _read_spans(text) for fact in span.facts]
+    return Facts(tuple(_without_repetitions(_with_device_names(found))))
+
+
+def _with_device_names(facts: Sequence[Fact]) -> Iterator[Fact]:
+    """The facts; those of a device by its major and minor number get its name where lsblk tells it."""
+    names = {str(fact.value): fact.subject for fact in facts if fact.name == "disk.number"}
+    for fact in facts:
+        yield replace(fact, subject=names.get(fact.subject, fact.subject))
 
 
 def fact_lines(text: str) -> set[int]:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from agents.context.lines import Chapter, Passage, known_text
+from agents.context.lines import Chapter, Passage, binary_size, known_text, stated_size
 from agents.context.model import Fact, Value
 
 
@@ -28,6 +28,8 @@ def read_qm_disk(passage: Passage) -> Iterator[Fact]:
         yield Fact(name, "vm.iothread", iothread, number, "qm config")
     if "aio" in options:
         yield Fact(name, "vm.aio", options["aio"], number, "qm config")
+    for key in ("iops", "iops_rd", "iops_wr", "mbps", "mbps_rd", "mbps_wr"):
+        yield from _limit(name, key, options.get(key, ""), number)
 
 
 CONTROLLERS = known_text(
@@ -116,6 +118,99 @@ def read_cloud_words(passage: Passage) -> Iterator[Fact]:
             yield Fact("", "cloud.bandwidth", float(bandwidth[1]) * factor, number, "prose")
 
 
+# the names that cgroups, systemd, Docker, qemu, libvirt and Proxmox give to a limit -> fact
+LIMITS: Mapping[str, str] = {
+    **dict.fromkeys(("riops", "iops_rd", "read_iops_sec", "ioreadiopsmax"), "read_iops"),
+    **dict.fromkeys(("wiops", "iops_wr", "write_iops_sec", "iowriteiopsmax"), "write_iops"),
+    **dict.fromkeys(("iops", "total_iops_sec", "iops-total"), "iops"),
+    **dict.fromkeys(("rbps", "mbps_rd", "read_bytes_sec", "ioreadbandwidthmax"), "read_bandwidth"),
+    **dict.fromkeys(
+        ("wbps", "mbps_wr", "write_bytes_sec", "iowritebandwidthmax"), "write_bandwidth"
+    ),
+    **dict.fromkeys(("mbps", "total_bytes_sec", "bps-total"), "bandwidth"),
+    **dict.fromkeys(("device-read-iops", "read_iops_device", "iops-read"), "read_iops"),
+    **dict.fromkeys(("device-write-iops", "write_iops_device", "iops-write"), "write_iops"),
+    **dict.fromkeys(("device-read-bps", "read_bps_device", "bps-read"), "read_bandwidth"),
+    **dict.fromkeys(("device-write-bps", "write_bps_device", "bps-write"), "write_bandwidth"),
+}
+
+
+def _limit(subject: str, key: str, text: str, number: int) -> Iterator[Fact]:
+    """A limit; none for "max" and 0, which mean that there is none."""
+    name, value = LIMITS.get(key.lower()), binary_size(text)
+    if name is None or not value:
+        return
+    # qm counts MiB/s; systemd's suffixes are decimal
+    value *= 1024.0**2 if key.startswith("mbps") else 1.0
+    if key.startswith("IO") and text[-1:].isalpha():
+        value = stated_size(f"{text}B") or value
+    yield Fact(subject, f"throttle.{name}", value, number, "limits")
+
+
+DISK_MAJOR = 8
+MINORS_OF_A_DISK = 16
+
+
+def numbered_disk(number: str) -> str:
+    """Name of a disk by its major and minor number: "8:16" is "sdb"; other majors keep their number."""
+    major, minor = (int(part) for part in number.split(":"))
+    if major != DISK_MAJOR or minor >= 26 * MINORS_OF_A_DISK:
+        return number
+    letter, part = divmod(minor, MINORS_OF_A_DISK)
+    return f"sd{chr(ord('a') + letter)}{part or ''}"
+
+
+def read_cgroup_limit(passage: Passage) -> Iterator[Fact]:
+    """A line of io.max, "8:16 rbps=max wbps=max riops=500 wiops=500"."""
+    line, number = passage.line.strip(), passage.number
+    passage.at += 1
+    yield from _cgroup_limits(line, number)
+
+
+def _cgroup_limits(line: str, number: int) -> Iterator[Fact]:
+    row = re.fullmatch(r"(\d+:\d+)((?: [rw](?:bps|iops)=(?:\d+|max))+)", line)
+    for key, text in re.findall(r"(\w+)=(\d+)", row[2]) if row else ():
+        yield from _limit(numbered_disk(row[1]) if row else "", key, text, number)
+
+
+def read_written_limit(passage: Passage) -> Iterator[Fact]:
+    """`echo "8:16 riops=500" > io.max`, or `echo "8:16 500" > blkio.throttle.read_iops_device`."""
+    command = passage.command
+    passage.at += 1
+    written = re.match(
+        r"echo\s+[\"']?(\d+:\d+) ([^\"'>|]+?)[\"']?\s*(?:>|\|\s*(?:sudo\s+)?tee)+\s*(\S+)",
+        command.text,
+    )
+    if written and written[3].endswith("io.max"):
+        yield from _cgroup_limits(f"{written[1]} {written[2]}", command.line)
+    elif written and "blkio.throttle." in written[3]:
+        key = written[3].rpartition(".")[2]
+        yield from _limit(numbered_disk(written[1]), key, written[2], command.line)
+
+
+def read_limit_words(passage: Passage) -> Iterator[Fact]:
+    """Limits in options: systemd's "IOReadIOPSMax=/dev/sda 500", Docker's "--device-read-iops /dev/sda:500", libvirt's
+    <total_iops_sec> and blkdeviotune, and qemu's throttling."""
+    line, number = passage.line.strip(), passage.number
+    passage.at += 1
+    for key, device, text in re.findall(
+        r"\b(IO(?:Read|Write)(?:IOPS|Bandwidth)Max)=[\"']?/dev/(\S+) (\d+[KMGT]?)\b", line
+    ):
+        yield from _limit(device, key, text, number)
+    for key, device, text in re.findall(
+        r"--(device-(?:read|write)-(?:iops|bps))[ =][\"']?/dev/([^\s:]+):(\d+[kmgKMG]?)", line
+    ):
+        yield from _limit(device, key, text, number)
+    for key, text in _hypervisor_limits(line):
+        yield from _limit("", key, text, number)
+
+
+def _hypervisor_limits(line: str) -> list[tuple[str, str]]:
+    libvirt = re.findall(r"\b((?:total|read|write)_(?:iops|bytes)_sec)\s*[>:=]\s*(\d+)\b", line)
+    qemu = re.findall(r"\bthrottling\.((?:iops|bps)-(?:total|read|write))=(\d+)\b", line)
+    return [*libvirt, *qemu]
+
+
 def read_volumes_json(passage: Passage) -> Iterator[Fact]:
     """One volume of `aws ec2 describe-volumes`: its keys stand around "VolumeType" in any order."""
     at = passage.at
@@ -147,6 +242,18 @@ def read_volumes_json(passage: Passage) -> Iterator[Fact]:
 
 CHAPTER = Chapter(
     headings={"scsihw:": read_qm_controller, "<disk": read_libvirt_disk},
-    shapes=((r"(?:scsi|virtio|ide|sata)\d+:", read_qm_disk),),
-    parts={'"volumetype"': read_volumes_json, **dict.fromkeys(CLOUD_WORDS, read_cloud_words)},
+    shapes=(
+        (r"(?:scsi|virtio|ide|sata)\d+:", read_qm_disk),
+        (r"\d+:\d+", read_cgroup_limit),
+    ),
+    commands={
+        "echo": read_written_limit,
+        **dict.fromkeys(("docker", "podman", "systemd-run", "systemctl"), read_limit_words),
+    },
+    parts={
+        **dict.fromkeys(("_iops_sec", "_bytes_sec", "throttling."), read_limit_words),
+        **dict.fromkeys(("iopsmax=", "bandwidthmax=", "--device-"), read_limit_words),
+        '"volumetype"': read_volumes_json,
+        **dict.fromkeys(CLOUD_WORDS, read_cloud_words),
+    },
 )

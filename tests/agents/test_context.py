@@ -64,6 +64,14 @@ def test_output_becomes_facts(example: Path) -> None:
         "md0 : nice array",
         "Disk stats (read/write):\n  sda: ios=3/0, merge=0/0, ticks=0/0, in_queue=0, util=1.10%",
         "pool: a swimming pool\nstate: wet",
+        # no limit, a cache that is no card's, a run without an error
+        "# cat io.max\n8:16 rbps=max wbps=max riops=max wiops=max",
+        "total_iops_sec : 0",
+        "Cache size: 2048 MB",
+        "cache size\t: 16384 KB",
+        "w: (groupid=0, jobs=1): err= 0: pid=2164: Sat Nov 28 23:59:45 2026",
+        "12:30 rbps went up",
+        "options zfs zfs_arc_max=0",
         # outputs of several devices or datasets without their names, inodes, folders
         "# hdparm -W /dev/sda /dev/sdb | grep write\n write-caching =  0 (off)",
         "# hdparm -W /dev/sd[ab] | grep write\n write-caching =  0 (off)",
