@@ -15,9 +15,10 @@ from functools import cache
 from hashlib import sha256
 
 from django.db import InterfaceError, OperationalError
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from benchlab import __version__
+from benchlab.analysis.finding import Severity
 from benchlab.campaigns.models import Campaign
 from benchlab.diagnosis import campaigns
 from benchlab.diagnosis.answer_json import AnswerJson, answer_to_json, merge_answers
@@ -25,7 +26,7 @@ from benchlab.diagnosis.answers import MAX_SHOWN, NOTHING_WRONG, Answer, diagnos
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.model import Diagnosis, Verdict, all_rules
 from benchlab.diagnosis.models import CampaignAnswer
-from benchlab.findings.models import Looked
+from benchlab.findings.models import Finding, Looked
 from benchlab.workers.lease import Lock, lease
 
 log = logging.getLogger(__name__)
@@ -82,13 +83,21 @@ def diagnose_campaign(campaign: Campaign) -> AnswerJson:
     answer = answer_to_json(*_with_tests(merged, tests))
     for row in (*answer["shown"], *answer["folded"]):
         row["runs"] = sorted(set(runs_by_rule[row["rule"]]))
-    if answer["nothing_unusual"] and any(map(_has_finding, answers)):
+    explained = any(map(_has_finding, answers)) or _standing_findings(campaign).exists()
+    if answer["nothing_unusual"] and explained:
         return {
             **answer,
             "headline": "No cause beyond what the findings above say.",
             "nothing_unusual": False,
         }
     return answer
+
+
+def _standing_findings(campaign: Campaign) -> QuerySet[Finding]:
+    """Findings that doubt or limit the campaign's figures."""
+    severities = (Severity.DOUBT, Severity.LIMIT)
+    rows = Finding.objects.filter(campaign=campaign, stands=True, severity__in=severities)
+    return rows.filter(dismissed_at=None)
 
 
 def _without_all_clear(answer: Answer) -> Answer:

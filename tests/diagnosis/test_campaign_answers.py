@@ -11,7 +11,7 @@ from benchlab.campaigns.models import Campaign
 from benchlab.diagnosis import answers, campaign_answers, campaigns
 from benchlab.diagnosis.campaign_answers import sweep_campaigns
 from benchlab.diagnosis.models import CampaignAnswer
-from benchlab.findings.models import Looked
+from benchlab.findings.models import Finding, Looked
 from tests.charts import made
 from tests.diagnosis.made import RULES, four_diagnoses  # noqa: F401
 
@@ -52,6 +52,17 @@ def test_nothing_unusual_is_one_line(web, campaign, monkeypatch):
     section = shown(web, campaign)
     assert section.index("Nothing unusual in 4 results.") < section.index("<details>")
     assert section.index("<details>") < section.index("<article")
+
+
+@pytest.mark.parametrize(("severity", "all_clear"), [("doubt", False), ("note", True)])
+def test_nothing_is_unusual_only_without_findings(web, campaign, monkeypatch, severity, all_clear):
+    fine = next(rule for rule in RULES if rule.id == "T3")
+    monkeypatch.setattr(answers, "all_rules", lambda: {"T3": fine})
+    Finding.objects.create(
+        campaign=campaign, kind="above_ceiling", severity=severity, says="More than the disks can do"
+    )
+    sweep_campaigns()
+    assert ("Nothing unusual" in shown(web, campaign)) is all_clear
 
 
 def test_a_run_s_page_names_its_causes(web, diagnosed):
