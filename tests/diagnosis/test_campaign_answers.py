@@ -12,6 +12,7 @@ from benchlab.diagnosis import answers, campaign_answers, campaigns
 from benchlab.diagnosis.campaign_answers import sweep_campaigns
 from benchlab.diagnosis.models import CampaignAnswer
 from benchlab.findings.models import Finding, Looked
+from benchlab.runs.models import Attempt
 from tests.charts import made
 from tests.diagnosis.made import RULES, four_diagnoses  # noqa: F401
 
@@ -58,8 +59,9 @@ def test_nothing_unusual_is_one_line(web, campaign, monkeypatch):
 def test_nothing_is_unusual_only_without_findings(web, campaign, monkeypatch, severity, all_clear):
     fine = next(rule for rule in RULES if rule.id == "T3")
     monkeypatch.setattr(answers, "all_rules", lambda: {"T3": fine})
+    attempt = Attempt.objects.filter(run__campaign=campaign).first()
     Finding.objects.create(
-        campaign=campaign, kind="above_ceiling", severity=severity, says="More than the disks can do"
+        campaign=campaign, attempt=attempt, kind="above_ceiling", severity=severity, says="More"
     )
     sweep_campaigns()
     assert ("Nothing unusual" in shown(web, campaign)) is all_clear
