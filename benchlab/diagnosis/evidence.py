@@ -332,8 +332,15 @@ class Result:
 
     def track(self, metric: str, device: str) -> Series | None:
         """Samples of a watcher or of a log."""
-        same = (s for s in self.series if s.metric == metric and s.device == device)
-        return next(same, None)
+        return self._series_by_name.get((metric, device))
+
+    @cached_property
+    def _series_by_name(self) -> Mapping[tuple[str, str], Series]:
+        """The first series of each figure and device. A watcher may have seen thousands of devices."""
+        by_name: dict[tuple[str, str], Series] = {}
+        for series in self.series:
+            by_name.setdefault((series.metric, series.device), series)
+        return by_name
 
 
 _SYSBENCH_PATTERNS = {

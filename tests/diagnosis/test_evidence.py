@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from agents.context.model import Fact, Facts
-from agents.contracts import Metric, Unit
+from agents.contracts import Metric, Series, Unit
 from benchlab.diagnosis import media, pasted
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.wording import edit_command
@@ -108,3 +109,21 @@ def test_media_by_model_and_size() -> None:
     assert media.gp2_baseline(100 * media.GIB) == 300
     assert "gp3 (baseline)" in {volume.kind for volume in media.caps_at_bandwidth(131e6)}
     assert not media.caps_at_iops(2600)
+
+
+def test_thousands_of_devices_are_looked_up_without_a_search() -> None:
+    """A guest's paste of 10,000 devices took a minute when each look-up went through all series."""
+
+    class CountedSeries(tuple[Series, ...]):
+        passes = 0
+
+        def __iter__(self) -> Iterator[Series]:
+            type(self).passes += 1
+            return super().__iter__()
+
+    names = [f"sd{number}" for number in range(50)]
+    series = CountedSeries(Series(name, "util", Unit.RATIO, (1.0,), (5.0,)) for name in names)
+    result = Result("iostat", "", series=series)
+    tracks = [result.track("util", name) for name in names]
+    assert [track.device for track in tracks if track] == names
+    assert result.track("util", "sdx") is None and CountedSeries.passes == 1
