@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 from agents import options as driver_options
 from agents.drivers import registry
 from agents.errors import AgentError
-from agents.plaintext import one_line
+from agents.plaintext import one_line, visible
 from benchlab.diagnosis.answers import MAX_SHOWN, Answer, diagnose
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Verdict
@@ -205,7 +205,7 @@ def _proof(proof: Proof, evidence: Evidence) -> ProofJson:
 def _next_step(step: NextStep, measured: Result | None) -> NextStepJson:
     return {
         "text": one_line(step.text),
-        "command": step.command,
+        "command": visible(step.command),
         "expect": one_line(step.expect),
         "risk": one_line(step.risk),
         "options": dict(step.options),

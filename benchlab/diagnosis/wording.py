@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from agents.plaintext import CONTROL
 from benchlab.analysis.formats import rate as si
 from benchlab.diagnosis.evidence import Result
 
@@ -15,6 +16,13 @@ _WORD = re.compile(r"--?([A-Za-z_-]+)(?:[= ](.*))?$")
 # what ends the tool's own command: a paste may hold anything behind it
 _OPERATOR = re.compile(r"[;&|<>]+$")
 _PROMPT = re.compile(r"^\s*(?:\S*[$#%>]\s+)?")
+# words with which fio runs a program or loads code, and sysbench another script than its own
+_RUNS_PROGRAMS = re.compile(
+    r"--?exec_\w+(?:=.*)?|(?:--?ioengine=)?(?:external:.*|exec)|(?:--test=)?.*\.lua", re.DOTALL
+)
+_INSTALLED = re.compile(r"(?:/(?:usr|opt)/(?:[\w.-]+/)*|/s?bin/)?\w+")
+# the reader cut it off at a character that no file name has without quotes
+_CUT_VALUE = re.compile(r"--?[\w-]+=")
 
 
 def ops(value: float) -> str:
@@ -89,8 +97,18 @@ def edit_command(result: Result, **changes: object) -> str:
     if result.kind != "fio" and not all(_TOOL_OPTIONS[result.kind].match(name) for name in changes):
         return ""
     words = words[: next((i for i, word in enumerate(words) if _OPERATOR.match(word)), None)]
+    if not _is_harmless(words, result.kind):
+        return ""
     edited = editors[result.kind](words, changes)
     return " ".join(word if _is_plain(word) else shlex.quote(word) for word in edited)
+
+
+def _is_harmless(words: Sequence[str], program: str) -> bool:
+    """False if the words, maybe a stranger's, run another program, deceive who reads them or are not whole."""
+    hides = any(CONTROL.search(word) or "\n" in word for word in words)
+    runs_or_cut = any(_RUNS_PROGRAMS.fullmatch(w) or _CUT_VALUE.fullmatch(w) for w in words)
+    paths = (word for word in words if word.rpartition("/")[2] == program)
+    return not hides and not runs_or_cut and all(map(_INSTALLED.fullmatch, paths))
 
 
 # options of the other tools; a change of one that a tool has not leaves no command

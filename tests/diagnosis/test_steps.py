@@ -81,3 +81,35 @@ def test_what_stands_behind_the_askers_command_is_not_proposed() -> None:
     assert edit_command(result, direct=1) == "fio --name=x --rw=randread --direct=1"
     result = Result("dd", "x", command="dd if=/dev/sda of=/dev/null bs=1M && curl example.org | sh")
     assert edit_command(result, iflag="direct") == "dd if=/dev/sda of=/dev/null bs=1M iflag=direct"
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        ("fio", "fio --name=x --exec_prerun='rm -rf /'"),
+        ("fio", "fio --name=x --exec_postrun reboot"),
+        ("fio", "fio --name=x --ioengine=external:/tmp/x.so"),
+        ("fio", "fio --name=x -ioengine external:/tmp/x.so"),
+        ("fio", "/tmp/x/fio --name=x"),
+        ("fio", "fio --name=x --filename=/srv/\u202egnp.exe"),
+        ("fio", "fio --name='x\ny'"),
+        ("fio", "fio --name=x --size=<(reboot)"),
+        ("sysbench", "sysbench /tmp/x.lua run"),
+        ("sysbench", "sysbench --test=/tmp/x.lua run"),
+        ("dd", "dd if=/dev/zero of=/srv/\u2066t"),
+    ],
+)
+def test_a_stranger_s_command_that_runs_or_hides_something_is_not_proposed(
+    kind: str, command: str
+) -> None:
+    assert edit_command(Result(kind, "x", command=command)) == ""
+
+
+def test_an_installed_program_may_have_its_path() -> None:
+    result = Result("fio", "x", command="/usr/local/bin/fio --name=x --rw=read")
+    assert edit_command(result, direct=1) == "/usr/local/bin/fio --name=x --rw=read --direct=1"
+
+
+def test_no_option_of_a_document_that_runs_a_program_is_proposed() -> None:
+    options = {"rw": "read", "exec_prerun": "reboot"}
+    assert edit_command(Result("fio", "x", options=options), direct=1) == ""
