@@ -151,13 +151,23 @@ def run_command(rest: list[str]) -> int:
     options = parser.parse_args(rest)
     rows = [_diagnose_file(name) for name in options.files]
     if options.json:
-        print(json.dumps(_json_output(rows), indent=2))
+        output = json.dumps(_json_output(rows), indent=2)
     else:
-        print("\n\n".join(_row_text(row, titled=len(rows) > 1) for row in rows))
+        output = "\n\n".join(_row_text(row, titled=len(rows) > 1) for row in rows)
+    _print_to_reader(output)
     for row in rows:
         if row.trouble:
             print(f"{row.name}: {row.trouble}", file=sys.stderr)
     return 2 if any(row.trouble for row in rows) else 0
+
+
+def _print_to_reader(output: str) -> None:
+    """Print it. A reader such as `head` may have closed the pipe: that is no error."""
+    try:
+        print(output, flush=True)
+    except BrokenPipeError:
+        # What is buffered is written again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _diagnose_file(name: str) -> DecodedAnswer:

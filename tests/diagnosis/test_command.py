@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -46,6 +49,17 @@ def test_standard_input(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(FIO.encode())))
     assert diagnose_text.run_command(["-"]) == 0
     assert "3 likely causes found in 1 result." in capsys.readouterr().out
+
+
+def test_a_reader_that_has_seen_enough_ends_it_without_a_traceback(fio):
+    closed, pipe = os.pipe()
+    os.close(closed)
+    run = f"import sys; from benchlab.imports.diagnose_text import run_command; sys.exit(run_command([{fio!r}]))"
+    ended = subprocess.run(
+        [sys.executable, "-c", run], stdout=pipe, stderr=subprocess.PIPE, cwd=ROOT, check=False
+    )
+    os.close(pipe)
+    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 def test_a_file_that_cannot_be_read_is_exit_code_2(fio, tmp_path, capsys):
