@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from drf_spectacular.generators import SchemaGenerator
@@ -54,6 +56,14 @@ def test_guests_have_a_limit(db, settings, here, few):  # noqa: F811
 )
 def test_refusals(api, sent, code):
     is_problem(api.post(PATH, sent), code)
+
+
+@pytest.mark.parametrize("line", ["\n", "\u0436"], ids=["line ends", "Cyrillic"])
+def test_a_text_below_the_limit_is_taken_however_json_writes_it(api, here, line):  # noqa: F811
+    size = diagnose_text.MAX_BYTES // len(line.encode()) - 1
+    sent = json.dumps({"text": "x" + line * (size - 1)})
+    answer = api.post(PATH, sent, content_type="application/json")
+    assert answer.status_code == 200 and answer.json()["readable"] == 0
 
 
 def test_the_schema_has_it():
