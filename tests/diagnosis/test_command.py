@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from benchlab.diagnosis.answer_json import NextStepJson
 from benchlab.imports import diagnose_text
 from benchlab.up.bootstrap import ROOT
 from tests.diagnosis.made import FIO, four_diagnoses  # noqa: F401
@@ -88,9 +89,15 @@ def test_the_guide_shows_a_real_answer(monkeypatch, tmp_path, capsys):
 
 
 def test_a_risk_stands_above_its_command():
-    step = {"text": "Fail it.", "command": "mdadm /dev/md0 --fail /dev/sdf", "expect": ""}
-    rest = {"risk": "No redundancy is left.", "options": {}, "workload": None}
-    lines = diagnose_text._step_lines({**step, **rest})
+    step: NextStepJson = {
+        "text": "Fail it.",
+        "command": "mdadm /dev/md0 --fail /dev/sdf",
+        "expect": "",
+        "risk": "No redundancy is left.",
+        "options": {},
+        "workload": None,
+    }
+    lines = diagnose_text._step_lines(step)
     assert [line.strip() for line in lines] == [
         "Next: Fail it.", "Risk: No redundancy is left.", "mdadm /dev/md0 --fail /dev/sdf",
     ]  # fmt: skip
