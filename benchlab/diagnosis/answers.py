@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from agents.contracts import Unit
 from benchlab.analysis.formats import join_names, times_text
 from benchlab.diagnosis.evidence import Evidence, Result
-from benchlab.diagnosis.limits import durable_write
+from benchlab.diagnosis.limits import durable_write, fault_lines, low_figures, supporting_proofs
 from benchlab.diagnosis.model import (
     Diagnosis,
     NextStep,
@@ -62,7 +62,7 @@ def diagnose(evidence: Evidence) -> Answer:
     ranked = [without_unnamed_risks(d, own) for d in rank(told_once(diagnoses, evidence))]
     readable = sum(bool(result.metrics or result.series) for result in evidence.results)
     if not ranked and readable:
-        ranked = [unexplained_difference(evidence) or nothing_wrong(evidence)]
+        ranked = [unexplained(evidence) or nothing_wrong(evidence)]
     return Answer(
         tuple(ranked[:MAX_SHOWN]),
         tuple(ranked[MAX_SHOWN:]),
@@ -78,9 +78,8 @@ def nothing_wrong(evidence: Evidence) -> Diagnosis:
     return Diagnosis(
         Verdict.FINE,
         "Nothing unusual: the figures agree with each other, and no known cause of false or low figures fits them.",
-        f"Looked for {len(all_rules())} known causes: memory instead of the disk, a depth that was not there, slow or "
-        f"busy members, caps, full cores, parity and block sizes, flushes, and more.",
-        tuple(figures[:MAX_SHOWN]),
+        f"BenchLab looked for {len(all_rules())} causes, which the documentation lists.",
+        (*figures[:MAX_SHOWN], *supporting_proofs(evidence)),
         ("A cause that leaves no trace in these lines, such as other load on the host.",),
         (
             NextStep(
@@ -94,6 +93,55 @@ def nothing_wrong(evidence: Evidence) -> Diagnosis:
         confidence=0.5,
         rule=NOTHING_WRONG,
         label="nothing unusual",
+    )
+
+
+def unexplained(evidence: Evidence) -> Diagnosis | None:
+    """The answer where something is wrong that no rule explains; None where nothing is."""
+    fault = next(fault_lines(evidence), None)
+    if fault is not None:
+        return _without_cause(
+            f'Line {fault} tells of a fault: "{evidence.quote(fault)[:120]}". No known cause fits the figures, but '
+            "they are not those of healthy storage.",
+            (Proof("A fault that the system or a tool reports.", (fault,)),),
+            NextStep(
+                "Mend the fault first, and paste what the kernel says about it.",
+                "dmesg -T | tail -50",
+                "No new lines during a test, and then the same figures, mean that the fault is not the cause.",
+            ),
+        )
+    low = next(low_figures(evidence), None)
+    if low is not None:
+        place, text, lines = low
+        return _without_cause(
+            f"{text}, and these lines do not show why.",
+            (Proof(f"{text}.", lines),),
+            NextStep(
+                "Watch the disk during the test, and paste that and the state of its layers: lsblk, /proc/mdstat, "
+                "zpool status, smartctl -a.",
+                "iostat -xy 5",
+                "A long await at the disk itself means that the disk, its link or other load is slow; a short one, "
+                "that a layer above it is.",
+            ),
+            (place,),
+        )
+    return unexplained_difference(evidence)
+
+
+def _without_cause(
+    claim: str, proofs: tuple[Proof, ...], step: NextStep, results: tuple[int, ...] = ()
+) -> Diagnosis:
+    return Diagnosis(
+        Verdict.DOUBT,
+        claim,
+        "",
+        proofs,
+        ("Other load on the host, which leaves no trace in these lines.",),
+        (step,),
+        confidence=0.5,
+        results=results,
+        rule=NOTHING_WRONG,
+        label="no known cause",
     )
 
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from benchlab.diagnosis import media
 from benchlab.diagnosis.evidence import Evidence, Result
-from benchlab.diagnosis.limits import Sign, limit_lines, medium_limit
+from benchlab.diagnosis.limits import Sign, durable_write, limit_lines, medium_limit
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
-from benchlab.diagnosis.wording import count, edit_command, ops, rate, seconds, size
+from benchlab.diagnosis.wording import count, edit_command, ops, per_second, rate, seconds, size
 
 # layers by whose design a figure above the medium's is right
 CACHES = ("cache.", "controller.", "pool.cache", "pool.log")
@@ -315,6 +315,7 @@ def measured_differently(evidence: Evidence) -> Iterator[Diagnosis]:
                 (one.headline(), other.headline()),
             ),
             Proof(f"{listed}.", (one.first, other.first)),
+            *_durable_proofs(result for _, result in tests),
         ),
         ("Zeros from /dev/zero compress; fio's data do not.",)
         if "dd" in (one.kind, other.kind)
@@ -329,6 +330,18 @@ def measured_differently(evidence: Evidence) -> Iterator[Diagnosis]:
         confidence=0.75,
         results=tuple(dict.fromkeys(p for pair in pairs for p, _ in pair)),
     )
+
+
+def _durable_proofs(results: Iterable[Result]) -> Iterator[Proof]:
+    """Time of a durable write of the runs that make each write durable, which is no bandwidth."""
+    for result in results:
+        write = durable_write(result)
+        if write is not None:
+            text = (
+                f"{write.call}: {seconds(write.took)} each durable write, {per_second(write.rate)}."
+            )
+            yield Proof(text, (write.line,))
+            return
 
 
 def _flush_is_faster(

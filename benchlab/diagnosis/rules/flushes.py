@@ -126,7 +126,7 @@ def flush_of_ssd(evidence: Evidence) -> Iterator[Diagnosis]:
         disks = evidence.runs_on(result)
         if write is None or _replicated(evidence):
             continue
-        if evidence.all_rotational(disks) is None and not disks:
+        if all(evidence.rotational(disk) is None for disk in disks):
             yield from _unknown_medium(place, result, write)
         if evidence.all_rotational(disks) is not False:
             continue
@@ -150,7 +150,7 @@ def _unknown_medium(place: int, result: Result, write: DurableWrite) -> Iterator
     usual = (
         "only drives with power-loss protection, or a cache that loses its data, are that fast"
         if fast
-        else f"an SSD without power-loss protection does {low:,.0f} to {high:,.0f}/s, a disk that spins 30 to 120/s"
+        else f"an SSD without power-loss protection does {low:,.0f} to {high:,.0f}/s, a hard disk 30 to 120/s"
     )
     yield Diagnosis(
         Verdict.FINE if fast else Verdict.LIMIT,

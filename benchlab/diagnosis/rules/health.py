@@ -75,11 +75,12 @@ def failing_disk(evidence: Evidence) -> Iterator[Diagnosis]:
         return
     disk = bad[0].subject
     own = [fact for fact in bad if fact.subject == disk]
-    texts = [f"{fact.name.partition('.')[2].replace('_', ' ')} {_plain(fact)}" for fact in own]
+    texts = [_fault_text(fact) for fact in own]
+    logged = all(fact.name == "disk.io_errors" for fact in own)
     shown = next(((index, result) for index, result in tests(evidence)), None)
     yield Diagnosis(
         Verdict.LIMIT,
-        f"{disk} is failing: {join_names(tuple(texts))} by SMART. A disk repeats reads of bad sectors for "
+        f"{disk} is failing: {join_names(tuple(texts))}{'' if logged else ' by SMART'}. A disk repeats reads of bad sectors for "
         "seconds, and the "
         "array waits.",
         "Replace it before anything is measured."
@@ -101,10 +102,11 @@ def failing_disk(evidence: Evidence) -> Iterator[Diagnosis]:
     )
 
 
-def _plain(fact: Fact) -> str:
-    if isinstance(fact.value, bool):
-        return "in the kernel's log"
-    return f"{fact.value:,.0f}" if isinstance(fact.value, float | int) else str(fact.value)
+def _fault_text(fact: Fact) -> str:
+    if fact.name == "disk.io_errors":
+        return "I/O errors in the kernel's log"
+    value = f"{fact.value:,.0f}" if isinstance(fact.value, float | int) else str(fact.value)
+    return f"{fact.name.partition('.')[2].replace('_', ' ')} {value}"
 
 
 def bad_health(evidence: Evidence) -> list[Fact]:
