@@ -80,9 +80,8 @@ def failing_disk(evidence: Evidence) -> Iterator[Diagnosis]:
     shown = next(((index, result) for index, result in tests(evidence)), None)
     yield Diagnosis(
         Verdict.LIMIT,
-        f"{disk} is failing: {join_names(tuple(texts))}{'' if logged else ' by SMART'}. A disk repeats reads of bad sectors for "
-        "seconds, and the "
-        "array waits.",
+        f"{disk} is failing: {join_names(tuple(texts))}{'' if logged else ' by SMART'}. A disk "
+        "repeats reads of bad sectors for seconds, and the array waits.",
         "Replace it before anything is measured."
         + (f" {headline_text(shown[1])} is the figure of a failing disk." if shown else ""),
         tuple(
