@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from benchlab.analysis.formats import share
 from benchlab.diagnosis import media
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.model import Proof
@@ -110,7 +111,7 @@ def supporting_proofs(evidence: Evidence) -> Iterator[Proof]:
             yield Proof(text, (fact.line, misses.line))
     for watcher in evidence.watchers:
         utils = [(d, u) for d in watcher.devices if (u := watcher.number("util", d)) is not None]
-        busy = [f"{device} {percent(util)}" for device, util in utils if util >= 0.3]
+        busy = [f"{device} {share(util)}" for device, util in utils if util >= 0.3]
         if busy and len(utils) <= MOST_DISKS:
             yield Proof(f"Busy by iostat: {', '.join(busy)}.", (watcher.first,))
             return
