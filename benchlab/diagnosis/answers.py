@@ -84,7 +84,7 @@ def nothing_wrong(evidence: Evidence) -> Diagnosis:
         (
             NextStep(
                 "If you expected more, measure at several depths and watch the disks meanwhile.",
-                edit_command(fio[0], iodepth=32, direct=1) if fio else "iostat -xy 5",
+                _deeper(fio[0]) if fio else "iostat -xy 5",
                 "IOPS that grow with the depth are not at the storage's limit yet. "
                 "Lines of lsblk beside the output tell what such a disk can do.",
                 {"iodepth": [1, 4, 32]},
@@ -94,6 +94,12 @@ def nothing_wrong(evidence: Evidence) -> Diagnosis:
         rule=NOTHING_WRONG,
         label="nothing unusual",
     )
+
+
+def _deeper(result: Result) -> str:
+    """fio's command with a depth that its engine keeps: one that waits for each I/O keeps none."""
+    engine = {"ioengine": "libaio"} if result.blocking else {}
+    return edit_command(result, iodepth=32, direct=1, **engine)
 
 
 def unexplained(evidence: Evidence) -> Diagnosis | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import fmean, pstdev
 
+from agents.context.model import Fact
 from benchlab.analysis.formats import join_names
 from benchlab.diagnosis import media
 from benchlab.diagnosis.evidence import Evidence, Result
@@ -33,6 +34,8 @@ BUCKET_SPREAD, BUCKET_DIP, BUCKET_BAND = 0.03, 0.05, 1.12
 # share of the tool's latency below which the device itself does not hold the rate
 DEVICE_SHARE = 0.3
 CAPPED_S = 30.0
+# share by which a rate may miss a limit that the text names: the first burst and the last wait are in the mean
+AT_THROTTLE = 0.05
 # IOPS of a sweep that differ by less do not grow with the depth
 SAME_RATE = 0.07
 # the same of three depths and more: a real nbd device did 181 to 198 IOPS at depths of 1 to 64
@@ -158,8 +161,12 @@ def _polling(place: int, result: Result, proofs: tuple[Proof, ...]) -> Diagnosis
     )
 
 
-@rule("R57", "A cap as it is sold", Stage.CAP)
+@rule("R57", "A cap as it is sold or set", Stage.CAP)
 def capped(evidence: Evidence) -> Iterator[Diagnosis]:
+    throttled = list(_throttled(evidence))
+    if throttled:
+        yield from throttled
+        return
     capped_tests = [
         (place, *cap)
         for place, result in evidence.numbered_tests
@@ -204,6 +211,62 @@ def capped(evidence: Evidence) -> Iterator[Diagnosis]:
         results=tuple(place for place, _, _ in capped_tests),
         silences=("R52", "R18", "R06", "R20"),
     )
+
+
+def _throttled(evidence: Evidence) -> Iterator[Diagnosis]:
+    """Results at a limit that a line of the text sets: of a cgroup, or of a hypervisor for its guest's disk."""
+    for place, result in evidence.numbered_tests:
+        fact = next((f for f in evidence.facts.all if _sits_at(evidence, result, f)), None)
+        if fact is None:
+            continue
+        limit = float(fact.value)
+        by_iops = fact.name.endswith("iops")
+        figure, cap = (
+            (ops(result.operations or 0), ops(limit))
+            if by_iops
+            else (rate(result.rate or 0), rate(limit))
+        )
+        kind = fact.name.removeprefix("throttle.").replace("_", " ").replace("iops", "IOPS")
+        proofs = [
+            Proof(f"{kind} of {fact.subject or 'the disk'}: a limit of {cap}.", (fact.line,)),
+            *_flat_proofs(result, []),
+        ]
+        wait = _device_await(evidence, result)
+        if wait and wait[0] < DEVICE_SHARE * (result.latency or 0):
+            text = f"await at the device: {seconds(wait[0])}, so the requests wait above it."
+            proofs.append(Proof(text, (wait[1],)))
+        yield Diagnosis(
+            Verdict.LIMIT,
+            f"{figure} is the limit of {cap} that is set for {fact.subject or 'the disk'}, not one of the device.",
+            "A limiter holds the rate, and more depth only waits.",
+            tuple(proofs),
+            ("The device may have a limit close to it as well.",),
+            (
+                NextStep(
+                    "Run the same outside of the limited cgroup or guest, or with a higher limit.",
+                    edit_command(result),
+                    "A higher figure is the device's.",
+                ),
+            ),
+            confidence=0.95,
+            results=(place,),
+            silences=("R52", "R18", "R06", "R20", "R22"),
+        )
+
+
+def _sits_at(evidence: Evidence, result: Result, fact: Fact) -> bool:
+    """True where the result is as fast as the throttle of its device lets through."""
+    if not fact.name.startswith("throttle.") or isinstance(fact.value, str) or not fact.value:
+        return False
+    way = "read" if "read" in fact.name else "write" if "write" in fact.name else ""
+    name = "iops" if fact.name.endswith("iops") else "bandwidth"
+    whole = result.operations if name == "iops" else result.rate
+    value = result.number(f"{way}.{name}") if way else whole
+    if way and value is None and (result.reads, result.writes) == (way == "read", way == "write"):
+        value = whole
+    device = result.target.removeprefix("/dev/")
+    own = fact.subject in ("", device, *evidence.runs_on(result)) or not device
+    return bool(value) and own and abs((value or 0) / fact.value - 1) < AT_THROTTLE
 
 
 def _watched_caps(evidence: Evidence) -> Iterator[Diagnosis]:

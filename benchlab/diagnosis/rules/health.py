@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agents.context.model import Fact
 from benchlab.analysis.formats import join_names, rate
 from benchlab.diagnosis.evidence import Evidence
 from benchlab.diagnosis.loads import (
     VDEV,
+    array_members,
     at,
     headline_text,
     tests,
@@ -40,12 +41,16 @@ def degraded(evidence: Evidence) -> Iterator[Diagnosis]:
             continue
         bad = [f for f in evidence.facts.with_name("vdev.state") if str(f.value) not in GOOD_STATES]
         bad = [f for f in bad if not VDEV.fullmatch(f.subject) and f.subject != fact.subject]
+        members = array_members(evidence, fact.subject)
+        bad += [
+            f
+            for f in evidence.facts.with_name("disk.state")
+            if f.subject in members and str(f.value) in ("faulty", "removed")
+        ]
         pool = fact.name == "pool.health"
         yield Diagnosis(
             Verdict.LIMIT,
-            f"{fact.subject} is degraded: a member is missing, and "
-            + (f"{join_names(tuple(f.subject for f in bad))} is {bad[0].value}. " if bad else "")
-            + "reads of its data are computed from all others.",
+            f"{fact.subject} is degraded: {_missing_words(bad)}. {_read_words(evidence, fact.subject)}",
             "With parity each such read costs a read of every other member; a mirror reads from fewer sides. "
             "One more failure "
             "may lose the data.",
@@ -65,6 +70,20 @@ def degraded(evidence: Evidence) -> Iterator[Diagnosis]:
             ),
             confidence=0.75,
         )
+
+
+def _missing_words(bad: Sequence[Fact]) -> str:
+    if not bad:
+        return "a member is missing"
+    names = join_names(tuple(dict.fromkeys(fact.subject for fact in bad)))
+    return f"{names} {'is' if len(bad) == 1 else 'are'} {bad[0].value}"
+
+
+def _read_words(evidence: Evidence, subject: str) -> str:
+    """Sentence about reads of what the missing member held."""
+    if evidence.facts.text(subject, "md.level") in ("raid1", "raid10"):
+        return "Reads of its data come from fewer members."
+    return "Reads of its data are computed from all others."
 
 
 @rule("R69", "A disk that fails by SMART", Stage.DISTURBED)

@@ -19,8 +19,7 @@ QUEUE = 256
 TOO_MANY_IN_FLIGHT = 1.15
 # s; fio 2 prints whole microseconds, so shorter latencies say nothing about the clock
 ROUNDED_S = 50e-6
-# the kernel's message as fio and dd print it
-ERROR_TEXT = re.compile(r"error=([A-Z][^):]+)|^dd: error .*: ([A-Z].+)$")
+# the kernel's message of a full disk (ENOSPC)
 NO_SPACE = "No space left on device"
 # share of a job's time from which its core is full
 CORE_FULL = 0.97
@@ -174,10 +173,15 @@ def _asked_shortness(result: Result) -> tuple[str, str, str, Verdict] | None:
 @rule("R73", "A run that ended with an error", Stage.BELIEVABLE)
 def ended_with_error(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
-        if not result.number("errors"):
+        told = [
+            fact
+            for fact in evidence.facts.all
+            if fact.name == "tool.error" and result.first <= fact.line <= result.last
+        ]
+        if not result.number("errors") and not told:
             continue
-        line = result.line("errors") or result.first
-        reason = _error_text(evidence, result)
+        line = told[-1].line if told else result.line("errors") or result.first
+        reason = str(told[-1].value) if told else ""
         full = reason == NO_SPACE
         # dd without a count ends so when it has filled a device
         if full and result.kind == "dd" and "count" not in result.options:
@@ -213,15 +217,6 @@ def ended_with_error(evidence: Evidence) -> Iterator[Diagnosis]:
             results=(place,),
             silences=("R02", "R04", "R06", "R16", "R17", "R18", "R57", "R66"),
         )
-
-
-def _error_text(evidence: Evidence, result: Result) -> str:
-    """Message of the error as the tool prints it; "" without one."""
-    for number in range(max(result.first, 1), result.last + 1):
-        match = ERROR_TEXT.search(evidence.quote(number))
-        if match:
-            return match[1] or match[2]
-    return ""
 
 
 @rule("R16", "Stalls that percentiles hide", Stage.DISTURBED)

@@ -183,7 +183,9 @@ def _slow_diagnosis(evidence: Evidence, slow: Load, group: Sequence[Load], way: 
                 offline,
                 "The rate comes back if this disk held it back.",
                 risk="An offline member leaves less redundancy: bring it back with zpool online, and let it "
-                "resilver.",
+                "resilver."
+                if pool
+                else "",
             ),
         ),
         confidence=0.95,

@@ -153,6 +153,9 @@ def _uncached(evidence: Evidence, result: Result) -> str:
     amount: str | None = f"{round(2 * memory / media.GIB)}g" if memory else None
     if result.kind == "fio":
         changes: dict[str, Any] = {"direct": 1, "runtime": 60, "time_based": 1}
+        # A file system in memory has no disk below it, and many kernels refuse direct I/O there.
+        if _memory_mounts(evidence, result):
+            changes |= {"filename": "/MOUNT-OF-A-DISK/test", "directory": None}
         if amount and not result.target.startswith("/dev/"):
             changes["size"] = amount
         return edit_command(result, **changes)
@@ -383,19 +386,27 @@ def _controller_cache(evidence: Evidence, place: int, result: Result) -> Iterato
     if controller is None or not covered or not moved or not result.random or not result.direct:
         return
     flash = evidence.all_rotational(evidence.runs_on(result)) is False
-    few = covered > CONTROLLER_MEMORY or moved < 3 * covered
+    memory = next(iter(evidence.facts.with_name("controller.cache_size")), None)
+    room = float(memory.value) if memory else CONTROLLER_MEMORY
+    few = covered > room or moved < 3 * covered
+    held = (
+        f"its {size(room)} of memory hold that"
+        if memory
+        else "such a card's memory holds that much"
+    )
     quick = (result.operations or 0) > 10 * media.ANY_SPINNING.queued
     if flash or few or not quick or not result.reads:
         return
     yield Diagnosis(
         Verdict.DOUBT,
         f"{headline_figure(result)} is the rate of the controller's cache: the test read its {size(covered)} about "
-        f"{moved / covered:.0f} times over, and a RAID controller's memory holds that much.",
+        f"{moved / covered:.0f} times over, and {held}.",
         "Direct I/O leaves the host's page cache out, not the controller's. fio's Disk stats count what goes to the "
         "controller, not to the disks.",
         (
             Proof(f"{size(moved)} of reads over {size(covered)}.", (result.headline(),)),
             Proof(f"Controller: {controller.value}.", (controller.line,)),
+            *([Proof(f"Its memory: {size(room)}.", (memory.line,))] if memory else []),
         ),
         ("Behind the controller there may be SSDs, which are that fast themselves.",),
         (

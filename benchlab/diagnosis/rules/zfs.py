@@ -496,6 +496,11 @@ def _into_memory(
                 f"{pool}: {rate(peak)} at most over {len(values)} samples",
                 at(watcher.line("zpool.write.bandwidth", pool) or watcher.first),
             ),
+            *(
+                Proof(f"dirty data up to {wording.size(float(fact.value))}", at(fact.line))
+                for fact in evidence.facts.with_name("host.zfs_dirty_max")
+                if not isinstance(fact.value, str)
+            ),
         ),
         ("Data that compresses needs fewer bytes at the pool.",),
         (
