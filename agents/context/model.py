@@ -52,6 +52,7 @@ FACTS: Mapping[str, str] = {
     "disk.resets": "True where the kernel's log tells of resets or timeouts",
     "disk.io_errors": "True where the kernel's log tells of I/O errors",
     "disk.protection": "True where the text says that it has power-loss protection",
+    "disk.count": "number of disks that a sentence speaks of, where it names none of them",
     "disk.state": "state of a disk as a controller or pool prints it",
     # subject: "md0"
     "md.level": '"raid5", "raid10"',

@@ -53,10 +53,18 @@ def read_facts(text: str) -> Facts:
     return Facts(tuple(_without_repetitions(_with_device_names(found))))
 
 
+# facts that tell what kind of a disk it is
+DISK_KINDS = ("disk.model", "disk.rotational", "disk.rpm", "disk.transport")
+
+
 def _with_device_names(facts: Sequence[Fact]) -> Iterator[Fact]:
-    """The facts; those of a device by its major and minor number get its name where lsblk tells it."""
+    """The facts. Those of a device by its major and minor number get its name where lsblk tells it."""
     names = {str(fact.value): fact.subject for fact in facts if fact.name == "disk.number"}
+    has_named_disks = any(fact.subject and fact.name in DISK_KINDS for fact in facts)
     for fact in facts:
+        # a sentence about "the disks" adds nothing to outputs that name them
+        if has_named_disks and fact.source == "prose" and fact.name in (*DISK_KINDS, "disk.count"):
+            continue
         yield replace(fact, subject=names.get(fact.subject, fact.subject))
 
 

@@ -437,6 +437,9 @@ class Evidence:
         if not result.watches and listed:
             return tuple(listed)
         alike = {(self.facts.text(d, "disk.model"), self.rotational(d)) for d in disks}
+        if list(disks) == [""]:
+            # a sentence tells of disks that it does not name
+            return ("",) * int(self.facts.number("", "disk.count") or 1)
         return tuple(disks) if len(alike) == 1 else ()
 
     def _device_of(self, path: str) -> str:

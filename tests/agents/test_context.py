@@ -50,6 +50,11 @@ def test_output_becomes_facts(example: Path) -> None:
         "you need at least 7200 rpm disks",
         "For speed and safety use a log device or an SSD with power-loss protection.",
         "# by host and identity",
+        "is a PM893 slower than an 870 EVO",
+        "RAIDZ2 with a 970 PRO as log device",
+        "a pool of 7200 rpm drives",
+        "it did 7.2k IOPS and 10k reads",
+        "PERC H330, it uses 4 cores",
         # neither its unit nor its command is known
         "Mem:              62           5          41           0          15          56",
         # a table of another program
