@@ -85,13 +85,31 @@ class AnswerJson(TypedDict):
     note: str
 
 
-def diagnose_text_evidence(evidence: Evidence) -> AnswerJson:
-    """The answer for a text. Of very many results only the first MAX_RESULTS are diagnosed, and the note says so."""
+def diagnose_text_evidence(evidence: Evidence, unreadable: Sequence[str] = ()) -> AnswerJson:
+    """The answer for a text. Of very many results only the first MAX_RESULTS are diagnosed, and the note says so.
+
+    `unreadable`: why results of the text could not be read, a reason for each.
+    """
     results = evidence.results[:MAX_RESULTS]
     limited = dataclasses.replace(evidence, results=results)
-    count = len(evidence.results)
-    note = f"Only the first {MAX_RESULTS} of {count} results were diagnosed."
-    return answer_to_json(diagnose(limited), limited, note if count > MAX_RESULTS else "")
+    return answer_to_json(diagnose(limited), limited, _note(evidence, unreadable))
+
+
+def _note(evidence: Evidence, unreadable: Sequence[str]) -> str:
+    """Sentences on what was left out or is missing; "" if nothing is."""
+    sentences = []
+    if (count := len(evidence.results)) > MAX_RESULTS:
+        sentences.append(f"Only the first {MAX_RESULTS} of {count} results were diagnosed.")
+    if unreadable:
+        noun = "result" if len(unreadable) == 1 else "results"
+        sentences.append(
+            f"{len(unreadable)} {noun} could not be read: {one_line(unreadable[0], MAX_QUOTE)}."
+        )
+    if evidence.facts and not evidence.results and not unreadable:
+        sentences.append(
+            "The text describes the machine, but has no figures. Paste what a benchmark printed with it."
+        )
+    return " ".join(sentences)
 
 
 def answer_to_json(answer: Answer, evidence: Evidence, note: str = "") -> AnswerJson:
@@ -163,6 +181,10 @@ def _with_headline(answer: AnswerJson) -> AnswerJson:
 def _headline(answer: AnswerJson) -> str:
     """The answer in one sentence, for the top of a card or of a terminal's output."""
     results = answer["readable"]
+    found = sum(row["verdict"] != Verdict.FINE for row in _all_rows(answer))
+    causes = f"{found} likely cause{'' if found == 1 else 's'} found"
+    if not results and found:
+        return f"{causes}, but no result was recognised."
     if not results and answer["note"]:
         return "Nothing was diagnosed."
     if not results:
@@ -170,8 +192,7 @@ def _headline(answer: AnswerJson) -> str:
     read = f"{results} result{'' if results == 1 else 's'}"
     if answer["nothing_unusual"]:
         return f"Nothing unusual in {read}."
-    found = sum(row["verdict"] != Verdict.FINE for row in _all_rows(answer))
-    return f"{found} likely cause{'' if found == 1 else 's'} found in {read}."
+    return f"{causes} in {read}."
 
 
 def _diagnosis(diagnosis: Diagnosis, evidence: Evidence) -> DiagnosisJson:

@@ -73,8 +73,9 @@ class DecodedAnswer:
 def diagnose_bytes(name: str, raw: bytes) -> AnswerJson:
     """The answer for a file or a pasted text. Raises NotText."""
     decoded = decode_upload(name, raw)
-    evidence, _ = read_evidence(decoded.text, name)
-    return diagnose_text_evidence(evidence)
+    evidence, reading = read_evidence(decoded.text, name)
+    unreadable = [result.trouble for result in reading.results if result.trouble]
+    return diagnose_text_evidence(evidence, unreadable)
 
 
 def diagnose_confined(name: str, raw: bytes) -> AnswerJson:

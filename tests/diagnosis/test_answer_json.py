@@ -114,3 +114,20 @@ def test_many_results_are_not_all_diagnosed(monkeypatch):
     answer = diagnose_text_evidence(evidence)
     assert answer["readable"] == 1
     assert answer["note"] == "Only the first 1 of 2 results were diagnosed."
+
+
+LSBLK = "NAME SIZE TYPE ROTA\nsda 4T disk 1\nsdb 4T disk 1\n"
+
+
+def test_a_text_that_only_describes_the_machine_is_recognised():
+    evidence, _ = read_evidence(LSBLK)
+    answer = diagnose_text_evidence(evidence)
+    assert answer["headline"] == "Nothing was diagnosed."
+    assert answer["note"].startswith("The text describes the machine, but has no figures.")
+
+
+def test_a_cause_without_a_result_is_not_denied():
+    """A missing member of an array shows without any benchmark."""
+    cause = Diagnosis(Verdict.LIMIT, "A member is missing.")
+    answer = answer_to_json(Answer((cause,), (), (), 0), Evidence())
+    assert answer["headline"] == "1 likely cause found, but no result was recognised."

@@ -52,6 +52,16 @@ def test_standard_input(monkeypatch, capsys):
     assert "3 likely causes found in 1 result." in capsys.readouterr().out
 
 
+def test_a_result_that_cannot_be_read_is_not_passed_over(tmp_path, capsys):
+    """Its figures contradict each other; the other result is diagnosed."""
+    path = tmp_path / "fio.txt"
+    path.write_text(FIO + FIO.replace("avg=82.60", "avg=99999.00"))
+    assert diagnose_text.run_command([str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "in 1 result." in text
+    assert "1 result could not be read: mean is not between min and max (line 22" in text
+
+
 def test_a_reader_that_has_seen_enough_ends_it_without_a_traceback(fio):
     closed, pipe = os.pipe()
     os.close(closed)
