@@ -172,15 +172,20 @@ def _seconds_each(test: Result) -> float:
 
 
 def _exact_turn(evidence: Evidence, test: Result) -> Fact | None:
-    """Speed of the disk, as a fact, where each direct write takes just one turn of it; None otherwise."""
-    for disk in evidence.runs_on(test) if test.direct else ():
-        fact = evidence.facts.find(disk, "disk.rpm")
-        if fact is None or isinstance(fact.value, str) or not fact.value:
-            continue
-        turns = _seconds_each(test) * float(fact.value) / 60
-        if abs(turns - 1) < ONE_TURN:
-            return fact
+    """Fact that tells how fast the disk spins, where each direct write takes just one turn of it; None otherwise."""
+    for disk in evidence.runs_on(test) if test.direct and not _protected(evidence) else ():
+        model = evidence.facts.text(disk, "disk.model")
+        speed = media.spinning_disk(model, evidence.facts.number(disk, "disk.rpm")).rpm
+        turns = _seconds_each(test) * speed / 60
+        names = ("disk.rpm", "disk.model", "disk.rotational")
+        facts = [fact for name in names if (fact := evidence.facts.find(disk, name))]
+        if evidence.rotational(disk) and facts and abs(turns - 1) < ONE_TURN:
+            return facts[0]
     return None
+
+
+def _protected(evidence: Evidence) -> bool:
+    return any(fact.name.startswith("controller.") for fact in evidence.facts)
 
 
 def _cache_off(
@@ -192,11 +197,13 @@ def _cache_off(
     ratio: float | None,
 ) -> Diagnosis:
     name = fact.subject if fact else "the disk"
-    rpm = (evidence.facts.number(fact.subject, "disk.rpm") if fact else None) or 7200
+    disk = fact.subject if fact else ""
+    model = evidence.facts.text(disk, "disk.model")
+    rpm = media.spinning_disk(model, evidence.facts.number(disk, "disk.rpm")).rpm
     told = fact is not None and fact.name == "disk.write_cache"
     proofs = []
     if fact:
-        text = f"write cache off ({fact.value})" if told else f"{float(fact.value):,.0f} rpm"
+        text = f"write cache off ({fact.value})" if told else f"{rpm:,} rpm"
         proofs.append(Proof(f"{name}: {text}", at(fact.line)))
     if after is not None and ratio:
         proofs.append(

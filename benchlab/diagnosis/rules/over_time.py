@@ -21,6 +21,8 @@ LAST_SHARE = 0.25
 LEAST_FALL = 2.0
 # spread of a level that a limiter holds
 FLAT_LEVEL = 0.02
+# how near a level is to one that is sold, where no line tells of a cloud
+EXACT = 0.01
 # spread of a level of a disk
 STEADY_LEVEL = 0.15
 
@@ -105,7 +107,9 @@ def credits_end(evidence: Evidence) -> Iterator[Diagnosis]:
         caps_near = (
             media.caps_at_iops if series.metric.endswith("iops") else media.caps_at_bandwidth
         )
-        if not volume and not caps_near(fall.before):
+        # Without a word about a cloud both levels must be such as are sold.
+        both = caps_near(fall.before, EXACT) and caps_near(fall.after, EXACT)
+        if not volume and not both:
             continue
         baseline, proofs = _baseline(evidence, series, fall, volume)
         text = (
@@ -213,11 +217,23 @@ def _baseline(
     return f", 3 IOPS per GiB: {sold:,.0f} for {size(room)}", [Proof(text, (line,))]
 
 
+def _throttles(evidence: Evidence) -> bool:
+    """True where a disk is at its warning temperature and counts its throttling: heat explains its fall."""
+    for fact in evidence.facts.with_name("disk.temperature"):
+        warning = evidence.facts.number(fact.subject, "disk.temperature_warning")
+        counted = evidence.facts.number(fact.subject, "disk.throttled")
+        if warning and counted and float(str(fact.value)) >= warning:
+            return True
+    return False
+
+
 @rule("R11", "A write cache that is full", Stage.BELIEVABLE)
 def write_cache_ends(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result, series, fall in _tracks(evidence, "write.bandwidth", "write.iops"):
         disks = [series.device] if series.device else list(evidence.runs_on(result))
         if evidence.all_rotational(disks) or any(_cloud_volume(evidence, d) for d in disks or [""]):
+            continue
+        if _throttles(evidence):
             continue
         busy = result.track("util", series.device)
         if busy is not None and min(busy.values[-3:]) < 0.9:

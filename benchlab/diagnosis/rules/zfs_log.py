@@ -44,12 +44,13 @@ def log_device(evidence: Evidence) -> Iterator[Diagnosis]:
     logs = [load for loads in all_loads(evidence) for load in log_loads(loads)]
     facts = [f for f in evidence.facts.with_name("pool.log") if str(f.value)]
     for index, test in tests(evidence):
-        if not writes_only(test) or test.kind == "pg_test_fsync":
+        flushes = test.kind == "pveperf" and bool(test.number("fsync.ops"))
+        if not (writes_only(test) or flushes) or test.kind == "pg_test_fsync":
             continue
         if test.durable is False and logs and max(load.writes for load in logs) < 1:
             yield _idle_log(index, test, logs)
             return
-        slow = test.durable and (_time_of(test) or 0) >= SLOW_SYNC
+        slow = (test.durable or flushes) and (_time_of(test) or 0) >= SLOW_SYNC
         network = is_network_target(evidence, test)
         if slow and not logs and not facts and not network and not _sync_disabled(evidence):
             yield _missing_log(evidence, index, test)
@@ -171,9 +172,14 @@ def _log_pair(
 def _each(test: Result) -> str:
     """Time of one durable write, else the rate."""
     seconds = _time_of(test)
-    return (
-        f"{wording.seconds(seconds)} a write" if test.durable and seconds else headline_text(test)
-    )
+    durable = test.durable or test.kind == "pveperf"
+    return f"{wording.seconds(seconds)} a write" if durable and seconds else headline_text(test)
+
+
+def _rate_text(test: Result) -> str:
+    flushes = test.number("fsync.ops")
+    alone = test.kind == "pveperf" and flushes
+    return f"{wording.per_second(flushes or 0)} with fsync" if alone else headline_text(test)
 
 
 def _idle_log(index: int, test: Result, logs: list[Load]) -> Diagnosis:
@@ -209,7 +215,7 @@ def _missing_log(evidence: Evidence, index: int, test: Result) -> Diagnosis:
         "(SLOG).",
         "A synced write waits until the ZIL is on the medium. Without a log device that is the pool itself.",
         (
-            Proof(f"{headline_text(test)}, {_each(test)}, each made durable", at(test.headline())),
+            Proof(f"{_rate_text(test)}, {_each(test)}, each made durable", at(test.headline())),
             *[Proof(f"{f.subject}: {f.value}, no log", at(f.line)) for f in lines[:1]],
         ),
         ("A pool that is busy with other work answers late as well.",),
