@@ -190,8 +190,8 @@ def read_mdadm_command(passage: Passage) -> Iterator[Fact]:
 # Batteries and capacitors as controllers' programs name their states
 BATTERY = (
     ("learning", r"learn(ing| cycle active)|relearn|charging|recharging"),
-    ("failed", r"fail(ed|ure)|degraded|replace|bad|low"),
-    ("absent", r"absent|not (present|installed|available|found)|missing|none"),
+    ("failed", r"fail(ed|ure)?|degraded|dgd|replace|bad|low"),
+    ("absent", r"absent|msng|not (present|installed|available|found)|missing|none"),
     ("optimal", r"optimal|ok|operational|good|ready|charged"),
 )
 
@@ -232,6 +232,10 @@ def read_controller(passage: Passage) -> Iterator[Fact]:
         near = [passage.command.text, *passage.lines[max(at - 40, 0) : at]]
         if any(CARD.search(text) for text in near):
             yield from _controller_memory(size, number)
+    elif re.fullmatch(r"(?i)cache status\s*:\s*(?:permanently|temporarily) disabled.*", line):
+        yield Fact("", "controller.cache_mode", "write through", number, "controller")
+    elif re.fullmatch(r"(?i)battery replacement required\s*:\s*yes", line):
+        yield Fact("", "controller.battery", "failed", number, "controller")
     elif learning := re.fullmatch(r"(?i)learn cycle active\s*[:=]?\s*(yes|no)", line):
         if learning[1].lower() == "yes":
             yield Fact("", "controller.battery", "learning", number, "controller")
@@ -305,6 +309,7 @@ CHAPTER = Chapter(
     ),
     parts={
         "cache policy": read_controller,
+        "cache status": read_controller,
         "battery": read_controller,
         "bbu status": read_controller,
         "learn cycle active": read_controller,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from agents.context.lines import (
     Chapter,
@@ -136,6 +136,33 @@ def read_lsblk(passage: Passage) -> Iterator[Fact]:
             yield Fact(name, "disk.parent", above[-1][1], number, "lsblk")
         above.append((depth, name))
         yield from _lsblk_facts(name, cells, number)
+
+
+def read_lsblk_output(passage: Passage) -> Iterator[Fact]:
+    """Output of `lsblk -n -o ...`, or of `lsblk -o ... | grep sda`: the command names the columns."""
+    command = passage.command
+    passage.at += 1
+    columns = command.option("-o", "-no", "-dno", "-ndo", "-do", "--output").upper().split(",")
+    known = all(column in LSBLK or OTHER_COLUMNS.fullmatch(column) for column in columns)
+    if not known or not {"NAME", "KNAME"} & {columns[0]} or is_lsblk(passage.line):
+        return
+    for number, line in passage.rows():
+        if cells := _headless_cells(columns, TREE.sub("", line).split()):
+            yield from _lsblk_facts(device_name(cells[columns[0]]), cells, number)
+
+
+def _headless_cells(columns: Sequence[str], words: list[str]) -> dict[str, str] | None:
+    """Cells of a row without a heading; a model may be of several words. None where a cell cannot hold its word."""
+    more = len(words) - len(columns)
+    if more < 0 or (more and "MODEL" not in columns):
+        return None
+    if more:
+        at = columns.index("MODEL")
+        words = [*words[:at], " ".join(words[at : at + more + 1]), *words[at + more + 1 :]]
+    cells = dict(zip(columns, words, strict=True))
+    checks = LSBLK_CHECKS.items()
+    agrees = all(re.fullmatch(check, cells[name]) for name, check in checks if name in cells)
+    return cells if agrees and len(words) > 1 else None
 
 
 def _lsblk_facts(name: str, cells: Mapping[str, str], number: int) -> Iterator[Fact]:
@@ -333,31 +360,6 @@ def read_written_file(passage: Passage) -> Iterator[Fact]:
         yield fact
 
 
-# sysctl of FreeBSD -> module parameter of Linux
-SYSCTLS = {
-    "vfs.zfs.arc_max": "zfs_arc_max",
-    "vfs.zfs.arc.max": "zfs_arc_max",
-    "vfs.zfs.txg.timeout": "zfs_txg_timeout",
-    "vfs.zfs.dirty_data_max": "zfs_dirty_data_max",
-}
-
-
-def read_zfs_parameter(passage: Passage) -> Iterator[Fact]:
-    """ZFS's parameters: a line of arc_summary, of modprobe.d ("options zfs ..."), or of FreeBSD's sysctl."""
-    line, number = passage.line.strip(), passage.number
-    passage.at += 1
-    if row := re.fullmatch(r"(zfs_\w+|vfs\.zfs\.[\w.]+)\s*[:=\s]\s*(\d+)", line):
-        pairs = [(row[1], row[2])]
-    elif line.startswith("options zfs "):
-        pairs = re.findall(r"\b(zfs_\w+)=(\d+)", line)
-    else:
-        return
-    for name, text in pairs:
-        fact, convert = ZFS_PARAMETERS.get(SYSCTLS.get(name, name), ("", parse_number))
-        if fact and (value := convert(text)) is not None:
-            yield Fact("", fact, value, number, "parameters of ZFS")
-
-
 def read_disk_command(passage: Passage) -> Iterator[Fact]:
     """Facts that `blockdev --setra` and `hdparm -W` set from that line on, and what `blockdev --getra` prints."""
     command = passage.command
@@ -386,18 +388,14 @@ CHAPTER = Chapter(
         '"blockdevices":': read_lsblk_json,
         "{": read_lsblk_json,
         "==>": read_named_file,
-        "options": read_zfs_parameter,
     },
     shapes=(
         (r'K?NAME="\S*', read_lsblk_pairs),
         (r"/sys/(?:class/|devices/\S*)?block/\S+:\S*", read_named_file),
         (r"/sys/module/zfs/parameters/\w+:\S*", read_named_file),
-        (
-            r"zfs_\w+[:=]?|zfs_\w+=\d+|vfs\.zfs\.[\w.]+[:=]?|vfs\.zfs\.[\w.]+=\d+",
-            read_zfs_parameter,
-        ),
     ),
     commands={
+        "lsblk": read_lsblk_output,
         "cat": read_printed_files,
         "head": read_printed_files,
         "tail": read_printed_files,

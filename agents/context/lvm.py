@@ -157,7 +157,8 @@ def _is_lvs(names: Sequence[str]) -> bool:
 
 def _columns_of(command: Command) -> list[str]:
     """Headings that lvs would print; [] where a field is not known."""
-    fields = command.option("-o", "--options")
+    attached = next((word[2:] for word in command.words if re.match(r"-o[\w+]", word)), "")
+    fields = command.option("-o", "--options") or attached
     names = [] if fields and not fields.startswith("+") else DEFAULT_HEADING.split()
     for field in fields.lstrip("+").split(",") if fields else ():
         name = field.removeprefix("lv_")

@@ -16,6 +16,7 @@ from agents.context import (
     links,
     lvm,
     machine,
+    prose,
     virtual,
     volumes,
     zfs,
@@ -46,6 +47,7 @@ CHAPTERS: Sequence[Chapter] = (
     links.CHAPTER,
     virtual.CHAPTER,
     machine.CHAPTER,
+    prose.CHAPTER,
 )
 
 

@@ -240,6 +240,25 @@ def read_volumes_json(passage: Passage) -> Iterator[Fact]:
         yield Fact(volume, name, value, line_number, "describe-volumes")
 
 
+MIB = 1024.0**2
+# keys of `az disk show` and `gcloud compute disks describe` -> fact, and the unit of their value
+PROVISIONED = {
+    "diskiopsreadwrite": ("cloud.iops", 1.0),
+    "diskmbpsreadwrite": ("cloud.bandwidth", 1e6),
+    "provisionediops": ("cloud.iops", 1.0),
+    "provisionedthroughput": ("cloud.bandwidth", MIB),
+}
+
+
+def read_provisioned(passage: Passage) -> Iterator[Fact]:
+    """ "diskIOPSReadWrite": 500 of Azure, provisionedIops: '3000' of Google."""
+    row = re.fullmatch(r"\s*\"?(\w+)\"?: [\"']?(\d+)[\"']?,?\s*", passage.line)
+    number = passage.number
+    passage.at += 1
+    if row and (known := PROVISIONED.get(row[1].lower())):
+        yield Fact("", known[0], float(row[2]) * known[1], number, "provider")
+
+
 CHAPTER = Chapter(
     headings={"scsihw:": read_qm_controller, "<disk": read_libvirt_disk},
     shapes=(
@@ -251,6 +270,7 @@ CHAPTER = Chapter(
         **dict.fromkeys(("docker", "podman", "systemd-run", "systemctl"), read_limit_words),
     },
     parts={
+        **dict.fromkeys(("diskiops", "diskmbps", "provisioned"), read_provisioned),
         **dict.fromkeys(("_iops_sec", "_bytes_sec", "throttling."), read_limit_words),
         **dict.fromkeys(("iopsmax=", "bandwidthmax=", "--device-"), read_limit_words),
         '"volumetype"': read_volumes_json,

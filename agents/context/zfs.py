@@ -97,7 +97,9 @@ def read_table(passage: Passage) -> Iterator[Fact]:
         yield from _properties(passage)
     elif columns[1:3] == ["STATE", "READ"]:
         yield from _devices(passage, "")
-    elif {"ALLOC", "FREE"} <= set(columns):
+    elif {"ALLOC", "FREE"} <= set(columns) or (
+        passage.command.starts("zpool", "list") and POOL_HEADINGS.keys() & set(columns)
+    ):
         yield from _pools(passage)
     elif {"AVAIL", "REFER"} & set(columns) or HEADINGS.keys() & set(columns):
         yield from _datasets(passage)
@@ -157,6 +159,25 @@ def _pools(passage: Passage) -> Iterator[Fact]:
                     yield Fact(cells["NAME"], fact, value, number, "zpool list")
 
 
+# headings of `zpool list` by the names of -o
+POOL_DEFAULT = "name,size,allocated,free,checkpoint,expandsize,fragmentation,capacity,dedupratio,health,altroot"
+POOL_SHORT = {"cap": "capacity", "frag": "fragmentation", "dedup": "dedupratio"}
+
+
+def _headless_pools(passage: Passage) -> Iterator[Fact]:
+    """`zpool list -H`, or a pool's row that grep or tail left."""
+    columns = (passage.command.option("-o", "-Ho") or POOL_DEFAULT).split(",")
+    for number, line in passage.rows():
+        words = line.split()
+        if len(words) != len(columns) or columns[0] != "name":
+            continue
+        for column, text in zip(columns[1:], words[1:], strict=True):
+            name = POOL_SHORT.get(column, column)
+            fact, convert = POOL_PROPERTIES.get(name, ("", parse_number))
+            if fact and text != "-" and (value := convert(text)) is not None:
+                yield Fact(words[0], fact, value, number, "zpool list")
+
+
 def _datasets(passage: Passage) -> Iterator[Fact]:
     """`zfs list`: the properties that are its columns, and where each dataset is mounted."""
     checks = {"USED": SIZE, "AVAIL": SIZE, "REFER": SIZE, "MOUNTPOINT": r"/.*|none|legacy|-"}
@@ -184,6 +205,8 @@ def read_headless(passage: Passage) -> Iterator[Fact]:
     first = passage.line.split()
     if "get" in command.words[:2] and first and not {"PROPERTY", "VALUE"} & set(first):
         yield from _headless_properties(passage)
+    elif command.starts("zpool", "list") and first and first[0] != "NAME":
+        yield from _headless_pools(passage)
     elif command.starts("zpool", "status") and first[:1] not in ([], ["pool:"], ["NAME"]):
         yield from _status_part(passage)
 

@@ -77,6 +77,11 @@ def test_output_becomes_facts(example: Path) -> None:
         "w: (groupid=0, jobs=1): err= 0: pid=2164: Sat Nov 28 23:59:45 2026",
         "12:30 rbps went up",
         "options zfs zfs_arc_max=0",
+        "# lsblk -o name,rota | grep sdb\nsdb perhaps",
+        "# lsblk -do name,size /dev/sdx\nlsblk: /dev/sdx: not a block device",
+        "# zpool list tank\ncannot open 'tank': no such pool",
+        "# grep -c error /var/log/messages\n12",
+        '"provisionedIops": "many",',
         # outputs of several devices or datasets without their names, inodes, folders
         "# hdparm -W /dev/sda /dev/sdb | grep write\n write-caching =  0 (off)",
         "# hdparm -W /dev/sd[ab] | grep write\n write-caching =  0 (off)",
