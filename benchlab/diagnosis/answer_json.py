@@ -105,7 +105,7 @@ def _note(evidence: Evidence, unreadable: Sequence[str]) -> str:
         sentences.append(
             f"{len(unreadable)} {noun} could not be read: {one_line(unreadable[0], MAX_QUOTE)}."
         )
-    if evidence.facts and not evidence.results and not unreadable:
+    if any(evidence.facts) and not evidence.results and not unreadable:
         sentences.append(
             "The text describes the machine, but has no figures. Paste what a benchmark printed with it."
         )

@@ -126,6 +126,12 @@ def test_a_text_that_only_describes_the_machine_is_recognised():
     assert answer["note"].startswith("The text describes the machine, but has no figures.")
 
 
+def test_a_text_without_figures_and_facts_is_not_recognised():
+    evidence, _ = read_evidence("My disk is slow since Tuesday.")
+    answer = diagnose_text_evidence(evidence)
+    assert (answer["headline"][:9], answer["note"]) == ("No result", "")
+
+
 def test_a_cause_without_a_result_is_not_denied():
     """A missing member of an array shows without any benchmark."""
     cause = Diagnosis(Verdict.LIMIT, "A member is missing.")
