@@ -79,7 +79,8 @@ def low_figures(evidence: Evidence) -> Iterator[tuple[int, str, tuple[int, ...]]
         paced = any(result.options.get(name) for name in ("rate", "rate_iops", "thinktime"))
         if spins is None or not result.direct or result.writes or not requested or paced:
             continue
-        if any(media.is_cloud_disk(model) for model in models) or requested > 32:
+        local = all(_is_plain_disk(evidence, disk) for disk in disks)
+        if any(media.is_cloud_disk(model) for model in models) or requested > 32 or not local:
             continue
         name = "a disk that spins" if spins else "an SSD"
         lines = (result.headline(), *limit_lines(evidence, result))
@@ -95,6 +96,12 @@ def low_figures(evidence: Evidence) -> Iterator[tuple[int, str, tuple[int, ...]]
         least = _SLOW_STREAM if spins else _SLOW_SSD_STREAM
         if result.random is False and block >= 128 << 10 and 0 < transfer < least:
             yield place, f"{rate(transfer)} in order is far below what {name} reads", lines
+
+
+def _is_plain_disk(evidence: Evidence, disk: str) -> bool:
+    """True for a disk on SATA, SAS or NVMe. Memory cards, sticks and disks of a network are slower by design."""
+    transport = evidence.facts.text(disk, "disk.transport")
+    return transport in ("sata", "ata", "sas", "nvme") or disk.startswith("nvme")
 
 
 def supporting_proofs(evidence: Evidence) -> Iterator[Proof]:

@@ -40,6 +40,8 @@ USB = (
     Link("USB 10 Gb/s", 1100e6, "USB 3.2 Gen 2: 10 Gb/s with 128b/132b"),
     Link("USB 20 Gb/s", 2200e6, "USB 3.2 Gen 2x2: 20 Gb/s with 128b/132b"),
 )
+# B/s of USB 2.0's line, 480 Mb/s; with a margin for rounding
+USB2_LINE = 61e6
 # GT/s -> B/s of one lane. PCI Express Base Specification 1.0 to 6.0: 8b/10b up to 5 GT/s, 128b/130b above.
 PCIE_LANE: Mapping[float, float] = {
     2.5: 250e6,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from statistics import fmean, pstdev
 
@@ -44,6 +45,9 @@ DEEP = 8
 # s; one request after another takes longer than that where a network answers, less where a thread of the host does
 NETWORK_S = 5e-4
 REPLICA_S = 10e-3
+# devices whose names tell that their data are replicated over a network
+KIND_OF_DEVICE = {"rbd": "Ceph RBD", "drbd": "DRBD", "longhorn/": "Longhorn"}
+REPLICATED_DEVICE = re.compile(r"/dev/(rbd|drbd|longhorn/)\S+")
 POLLING = ("hipri", "sqthread_poll", "hipri_percentage")
 
 
@@ -358,7 +362,7 @@ def _cap(evidence: Evidence, result: Result) -> tuple[str, list[str]] | None:
     if at_rate:
         return rate_words(transfer), [volume.kind for volume in at_rate]
     baseline = _gp2_baseline(evidence, disks)
-    if flat and baseline and _near(operations, baseline):
+    if flat is not False and baseline and _near(operations, baseline):
         return ops(operations), [f"gp2 of that size: {media.GP2_IOPS_PER_GIB} IOPS per GiB"]
     return None
 
@@ -547,6 +551,7 @@ def one_at_a_time(evidence: Evidence) -> Iterator[Diagnosis]:
 @rule("R64", "Writes that wait for replicas in a row", Stage.CAP)
 def replicas_in_a_row(evidence: Evidence) -> Iterator[Diagnosis]:
     provisioned = [f for f in evidence.facts if f.name == "replicated.kind"]
+    provisioned = provisioned or list(_replicated_targets(evidence))
     groups = [tuple(places) for places in _sweeps(evidence)]
     alone = [
         (place,)
@@ -593,6 +598,15 @@ def replicas_in_a_row(evidence: Evidence) -> Iterator[Diagnosis]:
             results=tuple(places),
             silences=("R52", "R57", "R18", "R06", "R22"),
         )
+
+
+def _replicated_targets(evidence: Evidence) -> Iterator[Fact]:
+    """Kind of the replicated devices that the tests' own paths name, as facts."""
+    for result in evidence.tests:
+        match = REPLICATED_DEVICE.match(result.target)
+        if match:
+            kind = KIND_OF_DEVICE[match[1]]
+            yield Fact(result.target.removeprefix("/dev/"), "replicated.kind", kind, result.first)
 
 
 def _sweeps(evidence: Evidence) -> Iterator[list[int]]:

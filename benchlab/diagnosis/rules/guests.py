@@ -173,10 +173,12 @@ def _crypt_diagnosis(
                 at(sector.line),
             )
         )
+    likely = "most likely" if used is None else "not the cipher, but"
+    queues = f"{likely} dm-crypt's work queues (kcryptd)"
     cause = (
         "the cipher itself: one core's rate is reached"
         if slow_cipher
-        else "not the cipher, but dm-crypt's work queues (kcryptd), to which each request is handed and back"
+        else f"{queues}, to which each request is handed and back"
         + (f", on sectors of {float(str(sector.value)):.0f} B" if small and sector else "")
     )
     if flags and not slow_cipher:

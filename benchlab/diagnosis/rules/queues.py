@@ -32,7 +32,7 @@ LEAST_GAIN = 1.3
 # R51: share of the link from which it is the limit; USB's mass storage carries less of it
 AT_LINK, NEAR_SLOW_LINK = 0.80, 0.55
 # B/s of data over USB 2.0 in practice: media.USB has 45 MB/s at most
-USB2 = (28e6, 45e6)
+USB2 = (26e6, 45e6)
 # B/s: a link below SATA 6 Gb/s is a narrow one
 NARROW_LINK = 560e6
 # R55: op/s from which a scheduler's work is felt on NVMe
@@ -118,13 +118,14 @@ def narrow_link(evidence: Evidence) -> Iterator[Diagnosis]:
                 continue
             speed, most = float(fact.value), evidence.facts.number(disk, "disk.link_max")
             lower = most is not None and most > 1.2 * speed
-            usb = speed <= 61e6 or evidence.facts.text(disk, "disk.transport") == "usb"
+            usb = speed <= media.USB2_LINE or evidence.facts.text(disk, "disk.transport") == "usb"
             least = NEAR_SLOW_LINK if usb or lower else AT_LINK
+            least = USB2[0] / media.USB2_LINE if speed <= media.USB2_LINE else least
             if not least <= bandwidth / speed <= 1.05:
                 continue
             at_best = speed >= NARROW_LINK and not lower
             named = result.target.removeprefix("/dev/") if result.target.startswith("/dev/") else ""
-            name = next(iter(evidence.runs_on(result)), named or disk)
+            name = named or next(iter(evidence.runs_on(result)), disk)
             told = f", though it could be {rate(most)}" if lower and most else ""
             yield Diagnosis(
                 Verdict.FINE if at_best else Verdict.LIMIT,
