@@ -275,7 +275,10 @@ def read_battery_row(passage: Passage) -> Iterator[Fact]:
     line, number = passage.line, passage.number
     passage.at += 1
     if (
-        row := re.match(r"\s*(?:CVPM\w*|BBU\w*|iBBU\w*)\s+(\w+)\s+(?:\S+ hour\S*\s+)?\d+C\b", line)
+        row := re.match(
+            r"\s*(?:CVPM\w*|BBU\w*|iBBU\w*)\s+(\w+)(?: \([^)]*\))?\s+(?:\S+ hour\S*\s+)?\d+C\b",
+            line,
+        )
     ) and (state := _battery(row[1])):
         yield Fact("", "controller.battery", state, number, "storcli")
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from agents.context.lines import Chapter, Passage
-from agents.context.model import Fact
+from agents.context.model import Fact, Value
 
 # Remarks on lines of their own: "(in the guest)", "(client, NFS)", "# on the host"
 REMARK = re.compile(
@@ -63,7 +63,8 @@ NUMBERS = {
 # "4x 4 TB", "six SAS disks", "8 of them"; not the level in "RAID 0 of 8 disks"
 DISK_COUNT = re.compile(
     rf"(?i)(?<!raid )(?<!raid-)\b(?P<count>[1-9]\d?|{'|'.join(NUMBERS)})"
-    r"(?: ?[x×] ?(?=\S)| of (?:them|these)\b"
+    r"(?: ?[x×] ?(?=\S)(?!E[357]-|Xeon|EPYC|Opteron|Intel (?:Xeon|Core)|AMD)"
+    r"(?!\d+ ?(?:Gi?B )?(?:RAM|DDR|DIMM|ECC|GbE|Gbit|cores)) ?(?=\S)| of (?:them|these)\b"
     r"| (?:(?:\d[\d.,]* ?(?:TB|GB|rpm|k)|(?!of\b|in\b|and\b|with\b)[a-z][\w./-]*) ){0,4}?"
     r"(?:disks?|drives?|hdds?|ssds?|spindles|members)\b)"
 )
@@ -123,7 +124,7 @@ def read_prose(passage: Passage) -> Iterator[Fact]:
     """ "7200 rpm", "62 GB RAM", "1 GbE" in a short clause that states it."""
     line, number = passage.line.strip(), passage.number
     passage.at += 1
-    for clause in re.split(r"(?<=[.;!?:])\s+", line):
+    for clause in re.split(r"(?<=[.;!?])\s+", line):
         if len(clause) <= MAX_PROSE_CHARACTERS and not NO_STATEMENT.search(clause):
             yield from _disk_words(clause, number)
             yield from _machine_words(clause, number)
@@ -131,26 +132,38 @@ def read_prose(passage: Passage) -> Iterator[Fact]:
 
 def _disk_words(clause: str, number: int) -> Iterator[Fact]:
     """What a clause says of the disks, if it says how many they are or speaks of one."""
-    count = DISK_COUNT.search(clause)
-    facts: list[Fact] = []
+    place = -1
+    facts: list[tuple[str, Value]] = []
     if rpm := RPM.search(clause):
-        facts.append(Fact("", "disk.rpm", float(re.sub(r"[,.]", "", rpm[1])), number, "prose"))
+        place = rpm.start()
+        facts = [("disk.rpm", float(re.sub(r"[,.]", "", rpm[1])))]
     elif rpm := RPM_IN_THOUSANDS.search(clause):
-        facts.append(Fact("", "disk.rpm", float(rpm[1] or rpm[2]) * 1000, number, "prose"))
+        place = rpm.start()
+        facts = [("disk.rpm", float(rpm[1]) * 1000)]
     elif (model := FLASH_MODEL.search(clause)) and not OTHER_USE.search(clause):
-        count = count or MODEL_COUNT.search(clause[: model.start()])
-        facts.append(Fact("", "disk.model", model[1], number, "prose"))
-        facts.append(Fact("", "disk.rotational", False, number, "prose"))
-    if facts and (count or not SEVERAL.search(clause)):
-        yield from facts
-        if count:
-            word = count["count"].lower()
-            value = float(NUMBERS.get(word) or word)
-            yield Fact("", "disk.count", value, number, "prose")
+        place = model.start()
+        facts = [("disk.model", model[1]), ("disk.rotational", False)]
+    count = _disk_count(clause, place)
+    if count:
+        facts.append(("disk.count", count))
+    if place >= 0 and (count or not SEVERAL.search(clause)):
+        yield from (Fact("", name, value, number, "prose") for name, value in facts)
     if PROTECTED.fullmatch(clause):
         yield Fact("", "disk.protection", True, number, "prose")
     if card := CARD_MODEL.search(clause):
         yield Fact("", "controller.model", card[1], number, "prose")
+
+
+def _disk_count(clause: str, place: int) -> float | None:
+    """The number of disks by the words next before `place`, or else behind it; None without such words."""
+    counts = list(DISK_COUNT.finditer(clause))
+    before = [count for count in counts if count.start() < place]
+    at_model = MODEL_COUNT.search(clause[: max(place, 0)])
+    nearest = at_model or (before[-1] if before else next(iter(counts), None))
+    if nearest is None:
+        return None
+    word = nearest["count"].lower()
+    return float(NUMBERS.get(word) or word)
 
 
 def _machine_words(clause: str, number: int) -> Iterator[Fact]:

@@ -62,8 +62,15 @@ DISK_KINDS = ("disk.model", "disk.rotational", "disk.rpm", "disk.transport")
 
 
 def _with_device_names(facts: Sequence[Fact]) -> Iterator[Fact]:
-    """The facts. Those of a device by its major and minor number get its name where lsblk tells it."""
+    """The facts. Those of a device by its major and minor number get its name where lsblk tells it,
+    and those of a pool without a name that of the only pool."""
     names = {str(fact.value): fact.subject for fact in facts if fact.name == "disk.number"}
+    pools = {
+        fact.subject.partition("/")[0] for fact in facts if fact.name.startswith(("pool.", "zfs."))
+    }
+    pools.discard(zfs.UNNAMED_POOL)
+    if len(pools) == 1:
+        names[zfs.UNNAMED_POOL] = pools.pop()
     has_named_disks = any(fact.subject and fact.name in DISK_KINDS for fact in facts)
     for fact in facts:
         # a sentence about "the disks" adds nothing to outputs that name them

@@ -231,16 +231,21 @@ def _asked_properties(command: Command) -> list[str]:
     return operands[0].split(",") if operands else []
 
 
+# stands for the name in facts and commands
+UNNAMED_POOL = "POOL"
+
+
 def _status_part(passage: Passage) -> Iterator[Fact]:
     """Lines of `zpool status` that grep or tail left of one pool: its state, its scan, its devices' states."""
     names = [word for word in passage.command.operands() if word != "status"]
-    pool = names[0] if len(names) == 1 else ""
+    pool = names[0] if len(names) == 1 else UNNAMED_POOL
     scanning = False
     for number, line in passage.rows():
         if re.match(r"\s*(pool:|NAME\s)", line):
             passage.put_back()
             return
-        if pool:
+        # of a pool without a name only a scan under way tells something: it disturbs whatever is measured
+        if (pool != UNNAMED_POOL or not line.strip().startswith("state:")) and len(names) < 2:
             scanning = yield from _status_line(pool, line, number, scanning)
         row = DEVICE_ROW.fullmatch(line)
         if row and row["errors"]:
