@@ -187,14 +187,14 @@ def live_files(kind: str) -> tuple[str, ...]:
 
 def depth_options(kind: str = "") -> tuple[str, ...]:
     """The options that determine the outstanding I/Os, in order: of this tool, or of every tool."""
-    return _depth_option_names(kind, tuple(all_tools().items()))
+    drivers = (driver for name, driver in all_tools().items() if kind in ("", name))
+    return _depth_option_names(tuple(driver.Options for driver in drivers))
 
 
 # By the tools there are: pages ask for every run.
 @cache
-def _depth_option_names(kind: str, tools: tuple[tuple[str, Any], ...]) -> tuple[str, ...]:
-    drivers = (driver for name, driver in tools if kind in ("", name))
-    specs = (spec for driver in drivers for spec in dataclasses.fields(driver.Options))
+def _depth_option_names(of_tools: tuple[type[Any], ...]) -> tuple[str, ...]:
+    specs = (spec for options_type in of_tools for spec in dataclasses.fields(options_type))
     return tuple(dict.fromkeys(spec.name for spec in specs if spec.metadata.get("depth")))
 
 

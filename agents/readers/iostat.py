@@ -257,7 +257,8 @@ class _Reader:
                 self.run.notes.append(f"line {self.at + 1} is truncated, and left out")
                 self.at += lines
                 break
-            if rows and self._is_group(words[0], line, min(row.line for row in rows.values())):
+            first = min((row.line for row in rows.values()), default=0)
+            if self._is_group(words[0], line, first):
                 self.run.notes.append(
                     f"line {self.at + 1}: {words[0]} is the sum of a group of devices (-g), and left out"
                 )
@@ -270,11 +271,17 @@ class _Reader:
         return rows
 
     def _is_group(self, name: str, line: str, first: int) -> bool:
-        """True for the row of a group: the command names it, or it is set in by one more space than its devices."""
+        """True for the row of a group: the command names it, or it is set in by one more space than its devices.
+
+        `first`: line of the table's first device, 0 above it.
+        """
         options = self.run.command.words
-        named = any(pair == ("-g", name) for pair in pairwise(options))
+        if any(pair == ("-g", name) for pair in pairwise(options)):
+            return True
+        if not first:
+            return False
         indents = [len(row) - len(row.lstrip(" ")) for row in (self.lines[first - 1], line)]
-        return named or indents[1] == indents[0] + 1
+        return indents[1] == indents[0] + 1
 
     def _parse_row(self, words: list[str], heads: Heads, line: str) -> _command.Values:
         """The figures of the row at self.at, without one that it ends within. Raises ParseError."""

@@ -103,7 +103,7 @@ def test_figures_cost_the_same_queries_whatever_the_campaign(web, lab, django_as
 def test_the_run_page_costs_a_fixed_number_of_queries(web, lab, django_assert_max_num_queries):
     url = reverse("run-detail", args=[lab.attempts[0].run_id])
     # Five of them: what people said of it; one: what was found; one: how long its I/Os took.
-    with django_assert_max_num_queries(17):
+    with django_assert_max_num_queries(18):
         web.get(url)
 
 
