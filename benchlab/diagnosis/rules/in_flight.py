@@ -189,6 +189,11 @@ def ended_with_error(evidence: Evidence) -> Iterator[Diagnosis]:
         why = f" ({reason})" if reason else ""
         took = result.number("runtime")
         after = f" after {seconds(took)}" if took else ""
+        figure = (
+            f"{headline_figure(result)} covers only what came before it, and is no measurement"
+            if result.rate or result.operations
+            else "nothing was measured"
+        )
         proofs = [Proof(f"{result.kind} ended with an error{why}{after}.", (line,))]
         proofs += [
             Proof(f"{fact.subject} is {percent(float(fact.value))} full.", (fact.line,))
@@ -197,8 +202,7 @@ def ended_with_error(evidence: Evidence) -> Iterator[Diagnosis]:
         ]
         yield Diagnosis(
             Verdict.DOUBT,
-            f"The run ended with an error{why}{after}: {headline_figure(result)} covers only what came before it, and "
-            "is no measurement.",
+            f"The run ended with an error{why}{after}: {figure}.",
             "A full disk or a failing one answers in other ways than a healthy one.",
             tuple(proofs),
             ("An error of a single job lets the others go on.",),
