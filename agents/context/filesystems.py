@@ -228,7 +228,7 @@ def read_stat(passage: Passage) -> Iterator[Fact]:
 # `ls -ls`: blocks of 1 KiB, or with -h a size, before the mode; then links, owner, group and the file's size
 LS_ROW = re.compile(
     r"\s*(?P<stored>\d+(?:[.,]\d+)?[KMGT]?)\s+-[rwxsStT-]{9}[.+@]?\s+\d+\s+\S+\s+\S+\s+(?P<size>\d+(?:[.,]\d+)?[KMGT]?)\s+"
-    r"(?:[A-Z][a-z]{2}\s+\d+\s+[\d:]+|\d+\s+[A-Z][a-z]{2}\s+[\d:]+|\d{4}-\d\d-\d\d\s+\d\d:\d\d\S*(?:\s+[+-]\d{4})?)\s+"
+    r"(?:[A-Z][a-z]{2}\s+\d+\s+[\d:]+|\d+\.?\s+[A-Z][a-z]{2}\s+[\d:]+|\d{4}-\d\d-\d\d\s+\d\d:\d\d\S*(?:\s+[+-]\d{4})?)\s+"
     r"(?P<name>\S.*)"
 )
 KIB = 1024.0
@@ -241,7 +241,6 @@ def read_ls(passage: Passage) -> Iterator[Fact]:
     options = "".join(word for word in command.words[1:] if re.fullmatch(r"-\w+", word))
     if not ("s" in options and "l" in options):
         return
-    folder = next((word for word in command.operands() if word.startswith("/")), "")
     for number, line in passage.rows():
         row = LS_ROW.fullmatch(line)
         size = binary_size(row["size"]) if row else None
@@ -250,7 +249,9 @@ def read_ls(passage: Passage) -> Iterator[Fact]:
             continue
         # with -h a number without a unit counts bytes
         stored *= 1.0 if "h" in options else KIB
-        name = row["name"] if row["name"].startswith("/") else f"{folder.rstrip('/')}/{row['name']}"
+        folder = next((word for word in command.operands() if word.startswith("/")), "")
+        name = f"{folder.rstrip('/')}/{row['name']}" if folder else row["name"]
+        name = row["name"] if row["name"].startswith("/") else name
         yield from _stored_facts(name, size, stored, number, "ls")
 
 

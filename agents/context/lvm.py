@@ -256,6 +256,34 @@ def _never_filled(words: Sequence[str]) -> Sequence[str]:
     return EMPTY_COLUMNS.get(attributes[:1], ()) if is_attributes else ()
 
 
+def read_lvdisplay(passage: Passage) -> Iterator[Fact]:
+    """`lvdisplay`, whole or through grep: each volume begins with its path."""
+    named = _named_volumes(passage.command)
+    name = named[0] if len(named) == 1 and "/" in named[0] else ""
+    passage.at += 1
+    for number, line in passage.rows(blank_ends=False):
+        if path := re.fullmatch(r"\s*LV Path\s+/dev/(\S+/\S+)", line):
+            name = path[1]
+        elif name:
+            yield from _displayed(name, line.strip(), number)
+
+
+def _displayed(name: str, line: str, number: int) -> Iterator[Fact]:
+    if re.fullmatch(r"LV snapshot status\s+active destination for .+", line):
+        yield Fact(name, "lv.type", "snapshot", number, "lvdisplay")
+        yield Fact(name, "lv.origin", line.split()[-1], number, "lvdisplay")
+    elif part := re.fullmatch(r"Allocated to snapshot\s+([\d.,]+)%", line):
+        yield Fact(name, "lv.data_share", share(part[1]) or 0.0, number, "lvdisplay")
+    elif count := re.fullmatch(r"Stripes\s+(\d+)", line):
+        yield Fact(name, "lv.stripes", float(count[1]), number, "lvdisplay")
+    elif size := re.fullmatch(r"Stripe size\s+([\d.,]+) ([KM])iB", line):
+        value = binary_size(size[1] + size[2])
+        if value:
+            yield Fact(name, "lv.stripe_size", value, number, "lvdisplay")
+    elif kind := re.fullmatch(r"Type\s+(linear|striped|cache|raid\d+|thin|thin-pool)", line):
+        yield Fact(name, "lv.type", kind[1], number, "lvdisplay")
+
+
 def read_lvcreate(passage: Passage) -> Iterator[Fact]:
     """Facts of a volume that `lvcreate`, `lvconvert` or `lvchange` makes or changes, from that line on."""
     command, number = passage.command, passage.command.line
@@ -307,6 +335,7 @@ CHAPTER = Chapter(
     headings={"LV": read_lvs, "VG": read_lvs},
     commands={
         "lvs": read_lvs_command,
+        "lvdisplay": read_lvdisplay,
         **dict.fromkeys(("lvcreate", "lvconvert", "lvchange"), read_lvcreate),
     },
 )

@@ -36,6 +36,8 @@ FRAME = re.compile(
     r"Personalities : .*|unused devices:(?: <none>)?|errors: No known data errors|[\s-]*-{5,}[\s-]*|=== START OF .* ==="
     r"|\s+total\s+used\s+free\b.*|Filesystem type is: \w+"
 )
+# marks of a quotation in a mail or a forum
+QUOTE = re.compile(r"^(?:> ?)+")
 CHAPTERS: Sequence[Chapter] = (
     disks.CHAPTER,
     arrays.CHAPTER,
@@ -104,7 +106,8 @@ class _Span:
 
 def _read_spans(text: str) -> Iterator[_Span]:
     """Every span with facts."""
-    lines, parts = text.replace("\xa0", " ").split("\n"), _readers_by_part(text)
+    parts = _readers_by_part(text)
+    lines = [QUOTE.sub("", line) for line in text.replace("\xa0", " ").split("\n")]
     index, command = _index(), Command()
     # reader -> index of the line that it has gone to
     gone: dict[Reader, int] = {}
