@@ -171,6 +171,16 @@ def read_drbd(passage: Passage) -> Iterator[Fact]:
     yield Fact(head[1], "replicated.copies", float(copies), number, "drbdadm status")
 
 
+def read_proc_drbd(passage: Passage) -> Iterator[Fact]:
+    """/proc/drbd, as DRBD 8 has it: `0: cs:Connected ro:Primary/Secondary`."""
+    line, number = passage.line, passage.number
+    passage.at += 1
+    if match := re.match(r"\s*(\d+): cs:\w+ ro:\w+/\w+ ", line):
+        name = f"drbd{match[1]}"
+        yield Fact(name, "replicated.kind", "drbd", number, "/proc/drbd")
+        yield Fact(name, "replicated.copies", 2.0, number, "/proc/drbd")
+
+
 def read_crypt_command(passage: Passage) -> Iterator[Fact]:
     """A cryptsetup command: its output, and the flags that it sets."""
     command = passage.command
@@ -203,6 +213,7 @@ CHAPTER = Chapter(
         "replicated size": read_replicas,
         "number of bricks": read_replicas,
         " role:": read_drbd,
+        ": cs:": read_proc_drbd,
     },
     commands={
         "cryptsetup": read_crypt_command,

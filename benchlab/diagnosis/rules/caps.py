@@ -11,6 +11,7 @@ from agents.context.model import Fact
 from benchlab.analysis.formats import join_names
 from benchlab.diagnosis import media
 from benchlab.diagnosis.evidence import Evidence, Result
+from benchlab.diagnosis.limits import durable_write
 from benchlab.diagnosis.model import Diagnosis, NextStep, Proof, Stage, Verdict, rule
 from benchlab.diagnosis.wording import count, edit_command, ops, percent, rate, seconds
 
@@ -552,6 +553,7 @@ def one_at_a_time(evidence: Evidence) -> Iterator[Diagnosis]:
 def replicas_in_a_row(evidence: Evidence) -> Iterator[Diagnosis]:
     provisioned = [f for f in evidence.facts if f.name == "replicated.kind"]
     provisioned = provisioned or list(_replicated_targets(evidence))
+    yield from _synced_replicas(evidence, provisioned)
     groups = [tuple(places) for places in _sweeps(evidence)]
     alone = [
         (place,)
@@ -597,6 +599,45 @@ def replicas_in_a_row(evidence: Evidence) -> Iterator[Diagnosis]:
             confidence=0.85 if provisioned else 0.7,
             results=tuple(places),
             silences=("R52", "R57", "R18", "R06", "R22"),
+        )
+
+
+def _synced_replicas(evidence: Evidence, replicated: Sequence[Fact]) -> Iterator[Diagnosis]:
+    """Durable writes of pg_test_fsync to a volume with replicas, which take a round trip each."""
+    ping = evidence.facts.find("", "host.ping")
+    for place, result in evidence.numbered_tests:
+        write = durable_write(result)
+        if result.kind != "pg_test_fsync" or write is None or not replicated:
+            continue
+        if not NETWORK_S <= write.took <= 2 * REPLICA_S:
+            continue
+        fact = replicated[0]
+        proofs = [
+            Proof(f"{write.call}: {seconds(write.took)} each.", (write.line,)),
+            Proof(f"{fact.subject or 'The volume'} is replicated by {fact.value}.", (fact.line,)),
+        ]
+        trip = ""
+        if ping and isinstance(ping.value, float):
+            proofs.append(Proof(f"A round trip takes {seconds(ping.value)} (ping).", (ping.line,)))
+            share = percent(min(ping.value / write.took, 1))
+            trip = f" The round trip of {seconds(ping.value)} is {share} of that."
+        yield Diagnosis(
+            Verdict.LIMIT,
+            f"Each durable write waits {seconds(write.took)} until a replica over the network has it as well.{trip}",
+            "A single client cannot commit faster than one write after another is acknowledged by both sides.",
+            tuple(proofs),
+            ("The flush of the replica's own disk is a part of that time.",),
+            (
+                NextStep(
+                    "Measure the same on a local disk of each side, without the replication.",
+                    "pg_test_fsync -f /LOCAL/t",
+                    "What is left above that and the round trip is the replication's own. Asynchronous replication, or "
+                    "group commit, hides the latency; the former may lose the last commits.",
+                ),
+            ),
+            confidence=0.9 if trip else 0.8,
+            results=(place,),
+            silences=("R22", "R18", "R06"),
         )
 
 
