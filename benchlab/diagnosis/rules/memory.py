@@ -34,6 +34,8 @@ A_SERIES = 60
 SURELY_CACHED = 4 << 30
 # two rates farther apart than that are two measurements
 APART = 2.0
+# the same of direct reads, which a cache below the kernel may answer
+APART_BELOW = 4.0
 
 
 @rule("R01", "Reads that memory answered", Stage.BELIEVABLE)
@@ -440,9 +442,12 @@ def repeated_offsets(evidence: Evidence) -> Iterator[Diagnosis]:
         if before.kind != after.kind or not before.reads or before.writes:
             continue
         same = dict(before.options) == dict(after.options) and before.target == after.target
-        if not same or before.direct is not False or not before.options_complete:
+        if not same or before.direct is None or not before.options_complete:
             continue
-        if (after.rate or 0) < APART * (before.rate or 1e99):
+        if before.direct and (not before.random or _warms_up(evidence)):
+            continue
+        apart = APART_BELOW if before.direct else APART
+        if (after.rate or 0) < apart * (before.rate or 1e99):
             continue
         if str(before.option("randrepeat", "1")) in ("0", "False"):
             continue
@@ -456,8 +461,8 @@ def repeated_offsets(evidence: Evidence) -> Iterator[Diagnosis]:
             Verdict.DOUBT,
             f"The second run is {(after.rate or 0) / (before.rate or 1):.1f} times as fast because it read the same "
             f"blocks again, {again}: "
-            "they were in memory.",
-            "The first run is the disk's, the second the page cache's.",
+            f"they were in {_cache_name(before)}.",
+            f"The first run is the disk's, the second that of {_cache_name(before)}.",
             (
                 Proof(
                     f"{headline_figure(before)}, then {headline_figure(after)} with equal options.",
@@ -474,8 +479,20 @@ def repeated_offsets(evidence: Evidence) -> Iterator[Diagnosis]:
             ),
             confidence=0.85,
             results=(first, second),
-            silences=("R01", "R18"),
+            silences=("R01", "R06", "R18"),
         )
+
+
+def _cache_name(result: Result) -> str:
+    """The cache that answers a repeat: direct reads pass the kernel's."""
+    return "the cache of the array, controller or disk" if result.direct else "memory (page cache)"
+
+
+def _warms_up(evidence: Evidence) -> bool:
+    """True where a cache layer or a cloud's volume is known to serve a second pass faster, which other rules tell."""
+    return any(
+        fact.name.startswith(("cache.", "cloud.", "zfs.", "pool.")) for fact in evidence.facts
+    )
 
 
 def _above_disks(evidence: Evidence, result: Result) -> bool:
