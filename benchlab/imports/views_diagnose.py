@@ -19,12 +19,15 @@ from django.views.decorators.http import require_http_methods
 from benchlab.diagnosis.answer_json import AnswerJson
 from benchlab.imports import diagnose_text
 from benchlab.web import throttling
+from benchlab.web.errors import RETRY_SECONDS
 
 # what a form adds to its text
 FORM_BYTES = 64 * 1024
 # JSON has two bytes for the end of a line, and six for a letter of two: "\\u0436"
 JSON_GROWTH = 3
-TOO_OFTEN = "That were too many texts within a minute. Try again in a minute."
+# seconds, by the status of the refusal
+RETRY_AFTER = {429: throttling.MINUTE_SECONDS, 503: RETRY_SECONDS}
+TOO_OFTEN = "You sent too many texts within a minute. Try again in a minute."
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,4 +107,7 @@ def _render_page(
     htmx = request.htmx  # type: ignore[attr-defined]
     # htmx swaps nothing in for an answer that is an error.
     part, code = ("#diagnose-answer", 200) if htmx else ("", status)
-    return render(request, "diagnosis/diagnose.html" + part, context, status=code)
+    response = render(request, "diagnosis/diagnose.html" + part, context, status=code)
+    if status in RETRY_AFTER:
+        response["Retry-After"] = str(RETRY_AFTER[status])
+    return response

@@ -85,8 +85,9 @@ def test_a_file_is_diagnosed_and_may_be_saved(web, here, four_diagnoses):  # noq
 
 
 def test_guests_of_one_address_share_a_limit(db, open_lab, here, few):
-    codes = [Client().post(PAGE, {"text": FIO}).status_code for _ in range(3)]
-    assert codes == [200, 200, 429]
+    answers = [Client().post(PAGE, {"text": FIO}) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert b"You sent too many texts" in answers[2].content and answers[2]["Retry-After"] == "60"
     elsewhere = Client(REMOTE_ADDR="192.0.2.7").post(PAGE, {"text": FIO})
     assert elsewhere.status_code == 200
 
@@ -123,7 +124,8 @@ def test_others_do_not_wait_for_ever(web, monkeypatch):
     monkeypatch.setattr(diagnose_text, "WAIT_SECONDS", 0.01)
     held = [diagnose_text._slots.acquire(blocking=False) for _ in range(2)]
     try:
-        assert web.post(PAGE, {"text": FIO}).status_code == 503
+        answer = web.post(PAGE, {"text": FIO})
+        assert answer.status_code == 503 and answer["Retry-After"]
     finally:
         for _ in filter(None, held):
             diagnose_text._slots.release()
