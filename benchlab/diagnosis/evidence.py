@@ -270,8 +270,8 @@ class Result:
     def lowest_ios(self, way: str = "read") -> float | None:
         """I/Os of that direction at the disks below an array or volume by fio's Disk stats; None without them."""
         ios = [self.number(f"disk.{way}.ios", device) for device in self.devices]
-        known = [value for value in ios if value is not None]
-        return sum(known[1:]) or known[0] if known else None
+        counts = [value for value in ios if value is not None]
+        return sum(counts[1:]) or counts[0] if counts else None
 
     def disk_line(self, way: str = "read") -> int:
         """Line of the first of fio's Disk stats; 0 where there is none."""

@@ -26,7 +26,7 @@ def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
         if not (result.direct and result.reads and counted and counted >= 1000):
             continue
         holes = _holes(evidence, result)
-        few = at_disk is not None and at_disk.asked < REACHED * counted
+        few = at_disk is not None and at_disk.requested < REACHED * counted
         if not few and not (holes and at_disk is None):
             continue
         if not holes and result.target.startswith("/dev/"):
@@ -34,7 +34,7 @@ def never_written(evidence: Evidence) -> Iterator[Diagnosis]:
         proofs = []
         share_text = "most of its reads"
         if at_disk is not None:
-            share = at_disk.asked / counted
+            share = at_disk.requested / counted
             share_text = f"{'nearly all' if share < 0.005 else percent(1 - share)} of its reads"
             merged = f" and merged {count(at_disk.merged)}" if at_disk.merged else ""
             at_disks = f"the disks did {count(at_disk.done)}{merged}: {percent(share)}"
@@ -120,7 +120,7 @@ class _DiskReads:
     line: int
 
     @property
-    def asked(self) -> float:
+    def requested(self) -> float:
         """Reads that the disk was asked for, before any were merged."""
         return self.done + self.merged
 
@@ -241,7 +241,7 @@ def same_blocks(evidence: Evidence) -> Iterator[Diagnosis]:
         if not signs or not result.reads:
             continue
         transfer, given = result.rate or 0, _read_from_disks(evidence, result)
-        told = f" Of {rate(transfer)} the disks gave {rate(given[0])}." if given else ""
+        measured = f" Of {rate(transfer)} the disks gave {rate(given[0])}." if given else ""
         if given:
             text = f"The disks read {rate(given[0])}, fio {rate(transfer)}."
             signs.append((text, (given[1], result.headline())))
@@ -249,7 +249,7 @@ def same_blocks(evidence: Evidence) -> Iterator[Diagnosis]:
         yield Diagnosis(
             Verdict.DOUBT,
             f"The {jobs} jobs read the same blocks of one file: one of them waits for the disks, the "
-            f"others find the data in a cache.{told}",
+            f"others find the data in a cache.{measured}",
             "numjobs clones the job with its offset, so that each clone begins at the start of the file.",
             tuple(Proof(*sign) for sign in signs),
             ("The file is in the page cache as a whole.",),

@@ -363,7 +363,7 @@ def _cap(evidence: Evidence, result: Result) -> tuple[str, list[str]] | None:
     if at_rate:
         return rate_words(transfer), [volume.kind for volume in at_rate]
     baseline = _gp2_baseline(evidence, disks)
-    if flat is not False and baseline and _near(operations, baseline):
+    if baseline and _near(operations, baseline):
         return ops(operations), [f"gp2 of that size: {media.GP2_IOPS_PER_GIB} IOPS per GiB"]
     return None
 

@@ -200,10 +200,10 @@ def _cache_off(
     disk = fact.subject if fact else ""
     model = evidence.facts.text(disk, "disk.model")
     rpm = media.spinning_disk(model, evidence.facts.number(disk, "disk.rpm")).rpm
-    told = fact is not None and fact.name == "disk.write_cache"
+    has_cache_fact = fact is not None and fact.name == "disk.write_cache"
     proofs = []
     if fact:
-        text = f"write cache off ({fact.value})" if told else f"{rpm:,} rpm"
+        text = f"write cache off ({fact.value})" if has_cache_fact else f"{rpm:,} rpm"
         proofs.append(Proof(f"{name}: {text}", at(fact.line)))
     if after is not None and ratio:
         proofs.append(
@@ -228,7 +228,7 @@ def _cache_off(
             )
         )
         claim = (
-            f"The write cache of {name} {'is off' if told else 'seems to be off'}: each small write in order waits "
+            f"The write cache of {name} {'is off' if has_cache_fact else 'seems to be off'}: each small write in order waits "
             f"for a turn of the disk ({headline_text(test)}, {wording.seconds(seconds)} each)."
         )
     return Diagnosis(

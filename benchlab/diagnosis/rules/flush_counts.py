@@ -39,11 +39,11 @@ def fast_enough_for_etcd(evidence: Evidence) -> Iterator[Diagnosis]:
         slow = tail >= ETCD_LIMIT_S
         borderline = abs(tail / ETCD_LIMIT_S - 1) < PERCENTILE_ERROR
         word = "Borderline" if borderline else "Too slow" if slow else "Fast enough"
-        known = ", as exactly as fio's percentiles tell" if borderline else ""
+        margin = ", as exactly as fio's percentiles tell" if borderline else ""
         short = (result.number("runtime") or 60) < 30
         yield Diagnosis(
             Verdict.LIMIT if slow else Verdict.FINE,
-            f"{word} for etcd: the 99th percentile of fdatasync is {seconds(tail)}{known}, "
+            f"{word} for etcd: the 99th percentile of fdatasync is {seconds(tail)}{margin}, "
             f"and etcd wants less than 10 ms.",
             "Only the flush counts for a write-ahead log, not MB/s.",
             tuple(proofs),
@@ -92,7 +92,7 @@ def sysbench_fsyncs(evidence: Evidence) -> Iterator[Diagnosis]:
         if not isinstance(files, int) or files < 8 or result.options.get("fsync_all"):
             continue
         requests = writes + (result.number("read.iops") or 0)
-        named = "requests" if requests > writes else "writes"
+        noun = "requests" if requests > writes else "writes"
         yield Diagnosis(
             Verdict.LIMIT,
             f"{count(writes)} writes a second come with {count(flushes)} fsyncs: sysbench syncs each of its {files} "
@@ -100,7 +100,7 @@ def sysbench_fsyncs(evidence: Evidence) -> Iterator[Diagnosis]:
             "More threads wait for the same flushes.",
             (
                 Proof(
-                    f"{count(flushes)} fsyncs / {count(requests)} {named} = {flushes / requests:.2f}; "
+                    f"{count(flushes)} fsyncs / {count(requests)} {noun} = {flushes / requests:.2f}; "
                     f"{files} files / {every} requests = {files / every:.2f}.",
                     (result.line("fsync.ops"), result.line("write.iops")),
                 ),

@@ -98,9 +98,9 @@ def _cipher_rate(evidence: Evidence, result: Result) -> Fact | None:
     """
     way = "decrypt" if reads_only(result) else "encrypt"
     facts = evidence.facts.with_name(f"crypt.benchmark_{way}")
-    known = [fact for fact in facts if not isinstance(fact.value, str)]
+    rates = [fact for fact in facts if not isinstance(fact.value, str)]
     words = ("aes", "xts", "512")
-    return max(known, key=lambda f: sum(word in f.subject.lower() for word in words), default=None)
+    return max(rates, key=lambda f: sum(word in f.subject.lower() for word in words), default=None)
 
 
 def _cipher_verb(result: Result) -> str:

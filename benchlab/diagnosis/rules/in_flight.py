@@ -173,15 +173,15 @@ def _asked_shortness(result: Result) -> tuple[str, str, str, Verdict] | None:
 @rule("R73", "A run that ended with an error", Stage.BELIEVABLE)
 def ended_with_error(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
-        told = [
+        messages = [
             fact
             for fact in evidence.facts.all
             if fact.name == "tool.error" and result.first <= fact.line <= result.last
         ]
-        if not result.number("errors") and not told:
+        if not result.number("errors") and not messages:
             continue
-        line = told[-1].line if told else result.line("errors") or result.first
-        reason = str(told[-1].value) if told else ""
+        line = messages[-1].line if messages else result.line("errors") or result.first
+        reason = str(messages[-1].value) if messages else ""
         full = reason == NO_SPACE
         # dd without a count ends so when it has filled a device
         if full and result.kind == "dd" and "count" not in result.options:
