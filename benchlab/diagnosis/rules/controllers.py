@@ -228,8 +228,8 @@ def _cache_off(
             )
         )
         claim = (
-            f"The write cache of {name} {'is off' if has_cache_fact else 'seems to be off'}: each small write in order waits "
-            f"for a turn of the disk ({headline_text(test)}, {wording.seconds(seconds)} each)."
+            f"The write cache of {name} {'is off' if has_cache_fact else 'seems to be off'}: each small write in "
+            f"order waits for a turn of the disk ({headline_text(test)}, {wording.seconds(seconds)} each)."
         )
     return Diagnosis(
         Verdict.LIMIT,
