@@ -54,7 +54,9 @@ def _disk_rows(facts: Facts) -> Iterator[MachineRow]:
     arrays = {fact.subject for fact in facts.with_name("md.level")}
     for name, line in (models | sizes).items():
         kind = facts.text(name, "disk.type")
-        if name in arrays or kind not in ("", "disk"):
+        # prose names no disk, and a RAID card's slot ("32:0") is not a disk of the host
+        is_named = bool(name) and ":" not in name
+        if not is_named or name in arrays or kind not in ("", "disk"):
             continue
         size, rotational = facts.number(name, "disk.size"), facts.find(name, "disk.rotational")
         words = [

@@ -33,6 +33,18 @@ def test_a_line_for_each_part() -> None:
     assert disk_names(rows) == "sda sdb"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Two Samsung PM893 960GB as md RAID 0",
+        "32:0      1 Onln   0 558.375 GB SAS  HDD N   N  512B ST600MM0006      U  -",
+    ],
+)
+def test_disks_without_a_name_are_not_offered(text: str) -> None:
+    assert read_facts(text).with_name("disk.model")
+    assert not describe_machine(read_facts(text))
+
+
 @pytest.mark.usefixtures("readers", "nudges")
 def test_disks_are_offered_and_not_stored(web) -> None:
     draft = handed_in(web, f"{TEXT}\n{MACHINE}")
