@@ -120,6 +120,12 @@ CARD_MODEL = re.compile(
 CORES = re.compile(r"(?i)(?:^|[,;(] ?|\bwith )(\d{1,3}) ?(?:v?CPUs?|cores|-core)\b")
 
 
+# models for data centres, whose data sheets all state power-loss protection
+PROTECTED_MODEL = re.compile(
+    r"[PS]M(?:8[5-9]3|9[58]3|9A3)|\bS[34]\d|Micron (?:5[1-4]|7|9)|Kingston DC|P4[56]|C[DM][5-8]"
+)
+
+
 def read_prose(passage: Passage) -> Iterator[Fact]:
     """ "7200 rpm", "62 GB RAM", "1 GbE" in a short clause that states it."""
     line, number = passage.line.strip(), passage.number
@@ -143,6 +149,7 @@ def _disk_words(clause: str, number: int) -> Iterator[Fact]:
     elif (model := FLASH_MODEL.search(clause)) and not OTHER_USE.search(clause):
         place = model.start()
         facts = [("disk.model", model[1]), ("disk.rotational", False)]
+        facts += [("disk.protection", True)] if PROTECTED_MODEL.search(model[1]) else []
     count = _disk_count(clause, place)
     if count:
         facts.append(("disk.count", count))

@@ -252,8 +252,8 @@ def _volatile(
         proofs.append(Proof(text, (result.line("unsynced.write.ops"),)))
     return Diagnosis(
         Verdict.LIMIT,
-        f"Each durable write waits {seconds(write.took)} until {disk} has flushed its volatile cache to flash: "
-        f"{per_second(write.rate)} is usual for an SSD without power-loss protection (PLP).",
+        f"Each durable write waits {seconds(write.took)} until {disk or 'the SSD'} has flushed its "
+        f"volatile cache to flash: {per_second(write.rate)} is usual for an SSD without power-loss protection (PLP).",
         "The IOPS on the box are for writes that may stay in that cache.",
         tuple(proofs),
         ("A busy file system or other load on the disk lengthens a flush as well.",),
