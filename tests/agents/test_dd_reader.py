@@ -95,7 +95,9 @@ def test_a_line_that_changed_harms_no_other_result(data: st.DataObject) -> None:
         if told and ("runtime", told["runtime"]) in rates:
             continue
         # A line whose bytes, seconds and rate agree is a result by itself, whatever is lost around it.
-        if told and any(f"{told['bytes']:.0f} " in line and f"{told['runtime']:g}" in line for line in lines):
+        if told and any(
+            f"{told['bytes']:.0f} " in line and f"{told['runtime']:g}" in line for line in lines
+        ):
             continue
         # A digit of the seconds changed: only as far as the printed rate is rounded.
         assert not told or how == "digit"
