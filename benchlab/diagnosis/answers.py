@@ -78,7 +78,7 @@ def nothing_wrong(evidence: Evidence) -> Diagnosis:
     return Diagnosis(
         Verdict.FINE,
         "Nothing unusual: the figures agree with each other, and no known cause of false or low figures fits them.",
-        f"BenchLab looked for {len(all_rules())} causes, which the documentation lists.",
+        f"BenchLab looked for {len(all_rules())} causes, which the documentation lists.{_unknown_medium(evidence)}",
         (*figures[:MAX_SHOWN], *supporting_proofs(evidence)),
         ("A cause that leaves no trace in these lines, such as other load on the host.",),
         (
@@ -94,6 +94,14 @@ def nothing_wrong(evidence: Evidence) -> Diagnosis:
         rule=NOTHING_WRONG,
         label="nothing unusual",
     )
+
+
+def _unknown_medium(evidence: Evidence) -> str:
+    """A caveat where no line says what the storage is: then low figures may be all that it can do, or not."""
+    about = ("disk.model", "disk.rotational", "disk.transport", "pool.vdevs", "md.level", "lv.type")
+    if any(fact.name in about for fact in evidence.facts):
+        return ""
+    return " No line says what the storage is, so whether it should do more cannot be told: paste lsblk too."
 
 
 def _deeper(result: Result) -> str:

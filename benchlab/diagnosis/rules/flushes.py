@@ -141,8 +141,11 @@ def flush_of_ssd(evidence: Evidence) -> Iterator[Diagnosis]:
 
 
 def _unknown_medium(place: int, result: Result, write: DurableWrite) -> Iterator[Diagnosis]:
-    """The pace of a run that flushes after each write, held against what media do; of fio, which shows its flushes."""
-    flush = result.number("sync.lat.mean")
+    """The pace of a run that flushes after each write, held against what media do: pg_test_fsync's, and that of fio
+    where its flushes take most of the time.
+    """
+    shown = result.number("sync.lat.mean")
+    flush = write.took if shown is None and result.kind == "pg_test_fsync" else shown
     if flush is None or flush / write.took <= FLUSH_SHARE:
         return
     low, high = media.CONSUMER_SSD_FLUSHES
@@ -158,7 +161,9 @@ def _unknown_medium(place: int, result: Result, write: DurableWrite) -> Iterator
         f"durable; {usual}.",
         "Depth, block size and MB/s matter little for such a load.",
         (
-            Proof(
+            Proof(f"{write.call}: {per_second(write.rate)}.", (write.line,))
+            if shown is None
+            else Proof(
                 f"{seconds(flush)} of each {seconds(write.took)} are the flush.",
                 (result.line("sync.lat.mean"),),
             ),

@@ -47,6 +47,9 @@ def log_device(evidence: Evidence) -> Iterator[Diagnosis]:
         flushes = test.kind == "pveperf" and bool(test.number("fsync.ops"))
         if not (writes_only(test) or flushes) or test.kind == "pg_test_fsync":
             continue
+        # a disk of its own, not the pool
+        if test.target.startswith("/dev/") and not test.target.startswith(("/dev/zvol", "/dev/zd")):
+            continue
         if test.durable is False and logs and max(load.writes for load in logs) < 1:
             yield _idle_log(index, test, logs)
             return
