@@ -65,19 +65,19 @@ def shingled(evidence: Evidence) -> Iterator[Diagnosis]:
         for load in loads.values():
             result = evidence.results[load.result]
             disk = whole_disk(load.name)
-            known = media.is_smr_model(evidence.facts.text(disk, "disk.model")) or bool(
+            is_smr = media.is_smr_model(evidence.facts.text(disk, "disk.model")) or bool(
                 evidence.facts.text(disk, "disk.smr")
             )
             if STACKED.fullmatch(load.device) and "/" not in load.device:
                 continue
             spins = is_rotational(evidence, disk)
-            if spins is False or (spins is None and not disk.startswith("sd") and not known):
+            if spins is False or (spins is None and not disk.startswith("sd") and not is_smr):
                 continue
             if load.reads > 0.2 * load.writes or load.writes < 1:
                 continue
-            found = _collapse(result, load.device, load.write_size or 0, known)
-            if found is not None:
-                yield _smr_diagnosis(evidence, disk, load.result, load.line, found, known)
+            collapse = _collapse(result, load.device, load.write_size or 0, is_smr)
+            if collapse is not None:
+                yield _smr_diagnosis(evidence, disk, load.result, load.line, collapse, is_smr)
                 return
     yield from _smr_test(evidence)
 
@@ -113,7 +113,7 @@ def _smr_test(evidence: Evidence) -> Iterator[Diagnosis]:
     """A tool's stream onto a disk whose model its maker lists as SMR, below what any disk does in order."""
     for index, result in tests(evidence):
         for disk in evidence.runs_on(result):
-            known = media.is_smr_model(evidence.facts.text(disk, "disk.model")) or bool(
+            is_smr = media.is_smr_model(evidence.facts.text(disk, "disk.model")) or bool(
                 evidence.facts.text(disk, "disk.smr")
             )
             bandwidth = result.rate
@@ -123,23 +123,23 @@ def _smr_test(evidence: Evidence) -> Iterator[Diagnosis]:
                 and not result.durable
             )
             if (
-                known
+                is_smr
                 and bandwidth
                 and bandwidth < SMR_RATE
                 and stream
                 and (result.block or 0) >= SMR_REQUEST
             ):
-                found = (bandwidth, bandwidth, 0.0, result.latency or 0.0)
-                yield _smr_diagnosis(evidence, disk, index, result.headline(), found, known)
+                collapse = (bandwidth, bandwidth, 0.0, result.latency or 0.0)
+                yield _smr_diagnosis(evidence, disk, index, result.headline(), collapse, is_smr)
                 return
             slow_random = (
                 writes_only(result)
                 and result.random
                 and (result.operations or 1e9) < 30 * (result.outstanding or 1)
             )
-            if known and slow_random and (result.latency or 0) >= SMR_AWAIT:
-                found = (bandwidth or 0.0, bandwidth or 0.0, 0.0, result.latency or 0.0)
-                yield _smr_diagnosis(evidence, disk, index, result.headline(), found, known)
+            if is_smr and slow_random and (result.latency or 0) >= SMR_AWAIT:
+                collapse = (bandwidth or 0.0, bandwidth or 0.0, 0.0, result.latency or 0.0)
+                yield _smr_diagnosis(evidence, disk, index, result.headline(), collapse, is_smr)
                 return
 
 

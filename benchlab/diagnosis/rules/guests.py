@@ -114,12 +114,12 @@ def _name(result: Result) -> str:
 
 def _crypt_pair(evidence: Evidence) -> tuple[int, Result, int, Result, float] | None:
     """A run on the raw disk and a slower one on its encrypted device."""
-    for first, one, second, other, ratio in before_and_after(evidence):
-        marks = [bool(CRYPT_NAME.search(_name(result))) for result in (one, other)]
+    for first, left, second, other, ratio in before_and_after(evidence):
+        marks = [bool(CRYPT_NAME.search(_name(result))) for result in (left, other)]
         if marks == [False, True] and 1 / ratio >= CRYPT_COST:
-            return first, one, second, other, 1 / ratio
+            return first, left, second, other, 1 / ratio
         if marks == [True, False] and ratio >= CRYPT_COST:
-            return second, other, first, one, ratio
+            return second, other, first, left, ratio
     change = next(changed(evidence, CRYPT_CHANGE, CRYPT_COST), None)
     if change is not None and change[4] > 1:
         return change[2], change[3], change[0], change[1], change[4]
@@ -323,36 +323,36 @@ def guest_stack(evidence: Evidence) -> Iterator[Diagnosis]:
 
 def _guest_settings(evidence: Evidence) -> list[tuple[Fact, str]]:
     """Settings of the virtual disk that cost I/O, with words for each."""
-    found = []
+    matches = []
     buses = [str(f.value) for f in evidence.facts.with_name("vm.bus")]
     for fact in evidence.facts:
         value = str(fact.value).lower()
         if fact.name == "vm.bus" and value in ("ide", "sata"):
-            found.append((fact, f"bus {value}"))
+            matches.append((fact, f"bus {value}"))
         elif (
             fact.name == "vm.controller"
             and value.startswith(("lsi", "megasas", "pvscsi"))
             and "virtio" not in buses
         ):
-            found.append((fact, f"controller {value}"))
+            matches.append((fact, f"controller {value}"))
         elif fact.name == "vm.iothread" and fact.value is False:
-            found.append((fact, "no I/O thread (iothread)"))
+            matches.append((fact, "no I/O thread (iothread)"))
         elif fact.name == "vm.aio" and value == "threads":
-            found.append((fact, "aio=threads"))
+            matches.append((fact, "aio=threads"))
         elif fact.name == "vm.cache" and value in ("writethrough", "directsync"):
-            found.append((fact, f"cache={value}"))
-    return found
+            matches.append((fact, f"cache={value}"))
+    return matches
 
 
 def _guest_pair(evidence: Evidence) -> tuple[int, Result, int, Result, float] | None:
     """A run in the guest and a faster one of the same work on the host."""
-    for first, one, second, other, ratio in before_and_after(evidence):
-        guest = [bool(GUEST_NAME.search(_context(evidence, result))) for result in (one, other)]
-        host = [bool(HOST_NAME.search(_context(evidence, result))) for result in (one, other)]
+    for first, left, second, other, ratio in before_and_after(evidence):
+        guest = [bool(GUEST_NAME.search(_context(evidence, result))) for result in (left, other)]
+        host = [bool(HOST_NAME.search(_context(evidence, result))) for result in (left, other)]
         if (guest[0] or host[1]) and not (guest[1] and not host[1]) and ratio >= GUEST_COST:
-            return first, one, second, other, ratio
+            return first, left, second, other, ratio
         if (guest[1] or host[0]) and not (guest[0] and not host[0]) and 1 / ratio >= GUEST_COST:
-            return second, other, first, one, 1 / ratio
+            return second, other, first, left, 1 / ratio
     return None
 
 

@@ -113,20 +113,20 @@ def _amplified(evidence: Evidence, test: Result, pool: Load, way: str) -> Diagno
         return None
     factor, piece = moved / own, moved / operations
     fact = _block_fact(evidence)
-    told = float(fact.value) if fact and not isinstance(fact.value, str) else None
-    explains = told is not None and told >= LEAST_LARGER * test.block
+    text = float(fact.value) if fact and not isinstance(fact.value, str) else None
+    explains = text is not None and text >= LEAST_LARGER * test.block
     reads_too = way == "write" and (pool.read_bandwidth or 0) >= 0.2 * moved
     if (
         factor < LEAST_AMPLIFICATION
         or piece < LEAST_LARGER * test.block
-        or not (explains or reads_too or told is None)
+        or not (explains or reads_too or text is None)
     ):
         return None
     # Larger pieces explain the bytes only up to about their own ratio; the rest is other load.
     if factor > LEAST_AMPLIFICATION * piece / test.block:
         return None
     word = fact.name.partition(".")[2] if fact and explains else _block_word(test)
-    whole = told if told and explains else None
+    whole = text if text and explains else None
     block = f"a block of {wording.size(whole)}" if whole else "a whole block"
     acts = "read, change and write" if way == "write" else "read and check"
     proofs = [
@@ -523,14 +523,14 @@ def _into_memory(
 
 def _period(times: tuple[float, ...], values: tuple[float, ...]) -> float | None:
     """Mean s between the beginnings of bursts; None where there are no regular ones."""
-    known = [(t, v) for t, v in zip(times, values, strict=True) if v == v]
-    if len(known) < 10:
+    size = [(t, v) for t, v in zip(times, values, strict=True) if v == v]
+    if len(size) < 10:
         return None
-    peak = max(v for _, v in known)
-    quiet = [v < IDLE_SHARE * peak for _, v in known]
-    if peak <= 0 or sum(quiet) < 0.4 * len(known):
+    peak = max(v for _, v in size)
+    quiet = [v < IDLE_SHARE * peak for _, v in size]
+    if peak <= 0 or sum(quiet) < 0.4 * len(size):
         return None
-    starts = [known[i][0] for i in range(1, len(known)) if quiet[i - 1] and not quiet[i]]
+    starts = [size[i][0] for i in range(1, len(size)) if quiet[i - 1] and not quiet[i]]
     gaps = [later - earlier for earlier, later in pairwise(starts)]
     if len(gaps) < 2 or max(gaps) > 2 * min(gaps):
         return None
