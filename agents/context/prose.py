@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people write beside outputs: remarks on lines of their own, and clauses that name disks, cards and memory."""
+"""Remarks of people beside outputs: lines of their own, and clauses that name disks, cards and memory."""
 
 from __future__ import annotations
 

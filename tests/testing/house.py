@@ -21,9 +21,9 @@ TOPS = ("benchlab", "agents")
 DRIVERS = ("layers", "tools", "samplers", "readers", "outputs", "steps", "facts", "dynamo")
 # Rooms that may name a tool: those of drivers, of dynamo, and of the presets and hosts that are made for trying.
 NAMING = (
-    "agents.layers", "agents.tools", "agents.samplers", "agents.readers", "agents.outputs", "agents.dynamo",
-    "benchlab.diagnosis", "benchlab.dynamo", "benchlab.rest.dynamo", "benchlab.practice", "benchlab.testing",
-    "benchlab.up",
+    "agents.context", "agents.layers", "agents.tools", "agents.samplers", "agents.readers", "agents.outputs",
+    "agents.dynamo", "benchlab.diagnosis", "benchlab.dynamo", "benchlab.rest.dynamo", "benchlab.practice",
+    "benchlab.testing", "benchlab.up",
 )  # fmt: skip
 TAG = re.compile(r"{[{%].*?[%}]}")
 WORD = re.compile(r"[\w-]+")
