@@ -291,13 +291,16 @@ def test_the_page_cache_is_dropped_between_layout_and_measurement(
 
 def test_a_layout_whose_cache_nobody_drops_fails(shell, here, mount, base):
     """Its figures would be those of the page cache."""
-    script = _scripts.FORGET.decode() + "echo $$ >pid; sleep 1; forget; echo measured"
+    script = _scripts.FORGET.decode() + (
+        "echo $$ >pid; until [ -e killed ]; do sleep 0.1; done; forget; echo measured"
+    )
     job.start_job(shell, here, replace(confined(script, mount), lays_out=True))
     spool = base / "benchlab-0" / here.name
     eventually(lambda: (spool / "work" / "pid").exists())
     noted = next(line for line in (spool / "running").read_text().split("\n") if "helpers=" in line)
     _, dropper = noted.split('"')[1].split()[::2]
     os.kill(int(dropper), 9)
+    (spool / "work" / "killed").touch()
     polled = job.poll(shell, here, 20, outputs=())
     assert polled.state is State.EXITED and polled.exit_code != 0
     assert polled.fetched.files["stdout"] == b""
