@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agents.context.model import Fact, Value
+from agents.context.model import Fact
 
 # characters of a line beyond which nobody's terminal printed it
 MAX_LINE_CHARACTERS = 4000
@@ -148,24 +148,6 @@ class Chapter:
     commands: Mapping[str, Reader] = field(default_factory=dict)
 
 
-def single_line(name: str, *patterns: tuple[str, str, Callable[[str], Value | None]]) -> Reader:
-    """A reader of one line: the first of the patterns (pattern, fact's name, conversion) that matches all of it.
-
-    `name` is the source. The subject is the command's device.
-    """
-    compiled = [(re.compile(pattern), fact, convert) for pattern, fact, convert in patterns]
-
-    def read(passage: Passage) -> Iterator[Fact]:
-        line, number = passage.line.strip(), passage.number
-        passage.at += 1
-        for pattern, fact, convert in compiled:
-            if (match := pattern.fullmatch(line)) and (value := convert(match[1])) is not None:
-                yield Fact(passage.command.device, fact, value, number, name)
-                return
-
-    return read
-
-
 def device_name(path: str) -> str:
     """Kernel's or mapper's name of a device: "/dev/sda1" is "sda1", "/dev/vg/lv" "vg-lv", "/dev/disk/by-id/x" "x"."""
     name = path.strip().rstrip(":")
@@ -241,11 +223,6 @@ def printed_text(text: str) -> str | None:
     """The text without blanks around it; None if nothing is left, or a dash."""
     text = " ".join(text.split())
     return text if text not in ("", "-", "none", "N/A") else None
-
-
-def is_nothing(text: str) -> bool:
-    """True for a cell that says nothing."""
-    return text.strip() in ("", "-")
 
 
 @dataclass(frozen=True)

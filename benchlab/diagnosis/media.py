@@ -42,15 +42,6 @@ USB = (
 )
 # B/s of USB 2.0's line, 480 Mb/s; with a margin for rounding
 USB2_LINE = 61e6
-# GT/s -> B/s of one lane. PCI Express Base Specification 1.0 to 6.0: 8b/10b up to 5 GT/s, 128b/130b above.
-PCIE_LANE: Mapping[float, float] = {
-    2.5: 250e6,
-    5.0: 500e6,
-    8.0: 985e6,
-    16.0: 1969e6,
-    32.0: 3938e6,
-    64.0: 7877e6,
-}
 # Four lanes of PCIe 5.0, the widest link that an NVMe disk on sale has
 NVME = Link("NVMe, PCIe 5.0 x4", 15.8e9, "PCI Express Base Specification 5.0")
 
@@ -145,8 +136,6 @@ FLASH_READ_S = 40e-6
 OPTANE_READ_S = 8e-6
 # A read of a few KiB from a page cache or a controller's memory ends within this
 MEMORY_READ_S = 15e-6
-# What one core copies between a user's buffer and the page cache at most (DDR5; STREAM copy of one thread)
-MEMORY_COPY = 25e9
 
 
 @dataclass(frozen=True, slots=True)

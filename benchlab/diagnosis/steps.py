@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from benchlab.diagnosis.evidence import Evidence, Result
-from benchlab.diagnosis.model import Diagnosis
+from benchlab.diagnosis.model import Diagnosis, NextStep
 from benchlab.diagnosis.wording import shell_words
 
 
@@ -28,9 +28,8 @@ OPERATORS = re.compile(r"^(?:;|&&|\|\|?|&)$")
 REDIRECTION = re.compile(r"^(?:[<>&]+|\d?>.*)$")
 # programs that read, whatever their arguments
 READERS = re.compile(
-    "arc_summary|arcstat|biolatency|biosnoop|column|dmesg|filefrag|findmnt|free|getconf|grep|head|iostat|ioping|iotop"
-    "|journalctl|lsblk|lscpu|lspci|lsusb|lvs|mpstat|nproc|pg_test_fsync|pidstat|ping|pvs|sar|sort|tail|turbostat|uname"
-    "|uniq|vgs|vmstat|wc|xfs_info"
+    "arc_summary|arcstat|biolatency|biosnoop|column|filefrag|findmnt|free|getconf|grep|head|iostat|iotop|lsblk|lscpu"
+    "|lspci|lsusb|lvs|mpstat|nproc|pidstat|pvs|sar|tail|turbostat|uname|vgs|vmstat|wc|xfs_info"
 )
 # programs of which only these forms read
 READING_FORMS = {
@@ -40,28 +39,37 @@ READING_FORMS = {
     "cpupower": r"(?:idle-info|frequency-info|monitor).*",
     "cryptsetup": r"(?:benchmark|luksDump|status)\b.*",
     "df": r".*",
+    "dmesg": r"(?:-[THx]+)?",
     "dmsetup": r"(?:status|table|info|ls)\b.*",
     "echo": r"[^>]*",
+    "exportfs": r"-v",
     "ethtool": r"(?:-S |-i )?[\w.]+",
     "hdparm": r"-(?:W|I|i|t|T|tT) /dev/\S+",
+    "ioping": r"(?!.*-\w*W).*",
+    "journalctl": r"(?:-[kbefxn]+ ?\S*)*",
     "kubectl": r"(?:-n \S+ )?(?:get|describe|top)\b.*",
     "mdadm": r"(?:--detail|-D|--examine|-E|--wait|-W|--query)\b.*",
     "mount": r"",
     "nvme": r"(?:id-ctrl|id-ns|list|list-subsys|smart-log|error-log|get-feature|intel)\b.*",
     "parted": r"(?:-s )?\S+ (?:align-check \S+ \S+|print|unit \S+ print)",
     "perccli": r"\S+(?: \S+)* show.*",
+    "pg_test_fsync": r"(?!.*/dev/).*",
+    "ping": r"(?:-[cqn] ?\d* ?)*[\w.-]+",
     "qm": r"config \d+",
     "rbd": r"(?:info|status|perf)\b.*",
-    "smartctl": r"(?:-[aix]|--all|--info|--xall|-l \S+|-A|-H)(?: \S+)*",
+    "smartctl": r"(?!.*-[sto]\b)(?:-[aix]|--all|--info|--xall|-l \S+|-A|-H)(?: \S+)*",
     "storcli": r"\S+(?: \S+)* show.*",
     "systemd-detect-virt": r".*",
     "tune2fs": r"-l \S+",
     "zfs": r"(?:get|list)\b.*",
-    "zpool": r"(?:iostat|status|list|get|wait|events|history)\b.*",
+    "zpool": r"(?:iostat|status|list|get|wait|history)\b.*",
 }
 FIO_WRITES = frozenset(
     ("write", "randwrite", "rw", "readwrite", "randrw", "trim", "randtrim", "trimwrite")
 )
+# options of fio that run programs, and those that write files beside its target
+FIO_RUNS = re.compile(r"exec_\w+|trigger[\w-]*")
+FIO_FILES = re.compile(r"output|aux-path|write_\w+")
 # files of /dev that nothing can be lost of
 HARMLESS = frozenset(("/dev/null", "/dev/zero", "/dev/stdout", "/dev/full"))
 
@@ -121,7 +129,7 @@ def _effect_of_part(words: Sequence[str], own: OwnPaths) -> Effect:
 
 
 def _paths(words: Sequence[str]) -> OwnPaths | None:
-    """Paths of a command of fio or dd; None where it does not name them, such as one with a job file."""
+    """Paths of a command of fio or dd; None where it does not name all of them, such as one with a job file."""
     program = words[0].rpartition("/")[2] if words else ""
     if program == "dd":
         paths = {key: {w[3:] for w in words if w.startswith(f"{key}=")} for key in ("if", "of")}
@@ -129,7 +137,9 @@ def _paths(words: Sequence[str]) -> OwnPaths | None:
     if program != "fio":
         return OwnPaths()
     options = [word.lstrip("-").partition("=") for word in _joined(words[1:])]
-    if not any(name == "name" for name, _, _ in options):
+    outside = any(FIO_FILES.fullmatch(name) and "/" in value for name, _, value in options)
+    runs = any(FIO_RUNS.fullmatch(name) for name, _, _ in options)
+    if outside or runs or not any(name == "name" for name, _, _ in options):
         return None
     modes = {value.split(":")[0] for name, _, value in options if name in ("rw", "readwrite")}
     files = (value for name, _, value in options if name == "filename")
@@ -169,10 +179,20 @@ def _paths_of_result(result: Result) -> OwnPaths | None:
 
 def without_unnamed_risks(diagnosis: Diagnosis, own: OwnPaths) -> Diagnosis:
     """The diagnosis; the command of a step that may change something and names no risk is left out."""
-    steps = tuple(
-        step
-        if step.risk or not step.command or effect_of(step.command, own) != Effect.CHANGE
-        else replace(step, command="")
-        for step in diagnosis.next_steps
+    return replace(
+        diagnosis, next_steps=tuple(_safe_step(step, own) for step in diagnosis.next_steps)
     )
-    return replace(diagnosis, next_steps=steps)
+
+
+def _safe_step(step: NextStep, own: OwnPaths) -> NextStep:
+    if step.risk or not step.command:
+        return step
+    if effect_of(step.command, own) == Effect.CHANGE:
+        return replace(step, command="")
+    written = [_paths(part) for part in _parts(shell_words(step.command))]
+    devices = {d for paths in written if paths for d in paths.written if d.startswith("/dev/")}
+    if not devices:
+        return step
+    return replace(
+        step, risk=f"It overwrites {' and '.join(sorted(devices))}, as the command in the text did."
+    )

@@ -99,7 +99,8 @@ def edit_command(result: Result, **changes: object) -> str:
     words = words[: next((i for i, word in enumerate(words) if _OPERATOR.match(word)), None)]
     if not _is_harmless(words, result.kind):
         return ""
-    edited = editors[result.kind](words, changes)
+    # a file of the asker's, where another machine has another
+    edited = editors[result.kind](words, {"output": None, **changes})
     return " ".join(word if _is_plain(word) else shlex.quote(word) for word in edited)
 
 

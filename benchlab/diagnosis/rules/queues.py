@@ -11,7 +11,6 @@ from benchlab.diagnosis import media, wording
 from benchlab.diagnosis.evidence import Evidence, Result
 from benchlab.diagnosis.loads import (
     STACKED,
-    Load,
     all_loads,
     any_rotational,
     at,
@@ -91,15 +90,6 @@ def util_is_no_limit(evidence: Evidence) -> Iterator[Diagnosis]:
                 results=(load.result,),
             )
             return
-
-
-def _is_flash(evidence: Evidence, load: Load) -> bool:
-    """True for a disk without moving parts, by a fact or by how much it does."""
-    spins = is_rotational(evidence, load.device)
-    if spins is not None:
-        return not spins
-    waits = [wait for wait in (load.read_await, load.write_await) if wait]
-    return load.reads + load.writes >= FLASH_RATE and bool(waits) and max(waits) < FLASH_TIME
 
 
 @rule("R51", "A link that is slower than the disk", Stage.CAP)
