@@ -210,6 +210,7 @@ of_reader_hdparm: protocols.Reader = reader_quick_checks.DRIVERS["hdparm"]
 of_reader_ioping: protocols.Reader = reader_quick_checks.DRIVERS["ioping"]
 of_reader_pveperf: protocols.Reader = reader_quick_checks.DRIVERS["pveperf"]
 of_reader_gnome_disks: protocols.Reader = reader_quick_checks.DRIVERS["gnome_disks"]
+of_reader_etcd_metrics: protocols.Reader = reader_quick_checks.DRIVERS["etcd_metrics"]
 of_reader_sysbench: protocols.Reader = reader_sysbench
 of_reader_vdbench: protocols.Reader = reader_vdbench.DRIVERS["vdbench"]
 of_reader_zpool_iostat: protocols.Reader = reader_zpool_iostat

@@ -12,6 +12,7 @@ A text may end anywhere, also within a number. So a line counts only where fio's
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -78,7 +79,10 @@ def parse_cut_jobs(text: str) -> Fragment:
     expected = sum(int(count) for count in started.groups("0")) if started else 0
     shown = sum(int(head[2][:9]) for head in heads)
     if expected > shown:
-        raise ParseError(f"truncated: {shown} of {expected} jobs")
+        cut = f"truncated: {shown} of {expected} jobs"
+        if not _has_whole_groups(text, heads):
+            raise ParseError(cut)
+        notes = (*notes, f"{cut}, which are groups of their own")
     bodies = [
         text[head.end() : following.start() if following else len(text)]
         for head, following in zip(heads, [*heads[1:], None], strict=True)
@@ -93,6 +97,21 @@ def parse_cut_jobs(text: str) -> Fragment:
         raise ParseError("truncated: the figures of its other direction are missing")
     sure = has_counts or bool(asked and not asked & MIXED) or len(directions) > 1
     return Fragment(jobs, (*notes, *_count_notes(has_counts, sure)), sure)
+
+
+def _has_whole_groups(text: str, heads: Sequence[re.Match[str]]) -> bool:
+    """True if every job of each group that is shown is there: only groups that ran by themselves are missing."""
+    starts = fio_text.parse_starting_lines(text)
+    shown = Counter[str]()
+    for head in heads:
+        shown[head[1]] += int(head[2][:9])
+    summed = {head[1] for head in heads if int(head[2][:9]) > 1}
+    asked = Counter(start.group for start in starts)
+    copies = {start.group for start in starts if start.several}
+    return bool(shown) and all(
+        group in summed if group in copies else asked[group] == jobs
+        for group, jobs in shown.items()
+    )
 
 
 def parse_rates(text: str) -> Fragment:

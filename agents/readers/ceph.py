@@ -133,6 +133,12 @@ RADOS_NOTE = (
     "rados bench: whole objects through network, replicas and disks; its MB are MiB, and 16 at once"
     " unless -t says otherwise"
 )
+# sec, ops, started, finished, avg MB/s, cur MB/s, last and mean latency
+RADOS_SECOND = re.compile(
+    rf"\d{{1,7}} \d{{1,7}} \d{{1,12}} \d{{1,12}} {NUMBER} (?:{NUMBER}|-) (?:{NUMBER}|-) (?:{NUMBER}|-)"
+)
+# s of progress from which its mean says something
+LEAST_SECONDS = 3
 # lines of progress above the figures: a week of seconds would be none that anybody pastes
 RADOS_REACH = 20_000
 
@@ -150,6 +156,36 @@ def read_rados_bench(lines: Lines) -> Iterator[ParsedResult]:
             if result:
                 yield result
                 free = last + 1
+    if cut := _rados_cut(lines, free):
+        yield cut
+
+
+def _rados_cut(lines: Lines, free: int) -> ParsedResult | None:
+    """Averages of a run whose totals were cut off, from its last line of progress; None where there is none."""
+    rows = [at for at in range(free, len(lines)) if RADOS_SECOND.fullmatch(squeezed(lines[at]))]
+    first = next((at for at in rows if squeezed(lines[at]).startswith("0 ")), -1)
+    last = next((at for at in reversed(rows) if squeezed(lines[at])[-1] != "-"), -1)
+    if first < 0 or last < first:
+        return None
+    seconds, _, _, finished, mean, *_, latency = squeezed(lines[last]).split()
+    if int(seconds) < LEAST_SECONDS:
+        return None
+    start, depth = _rados_progress(lines, free, first)
+    start, command = command_above(lines, start, "rados")
+    way = "read" if _rados_mode(command, "write") in ("seq", "rand") else "write"
+    figures = {"bandwidth": float(mean) * 2.0**20, "iops": int(finished) / int(seconds)}
+    metrics = [*common.io_metrics(way, last + 1, {**figures, "lat.mean": float(latency)})]
+    return ParsedResult(
+        "rados_bench",
+        start + 1,
+        last + 1,
+        f"rados bench {_rados_mode(command, way)}",
+        command=command,
+        metrics=tuple(metrics),
+        options=_rados_options({}, way, command, depth),
+        outstanding=_rados_depth(command, depth),
+        notes=(RADOS_NOTE, f"the totals are cut off: averages of the first {seconds} s"),
+    )
 
 
 def _rados_rows(lines: Lines, first: int) -> tuple[int, dict[str, tuple[str, int]]]:
@@ -261,7 +297,7 @@ DRIVERS = {
     ),
     "rados_bench": LineReader(
         "rados bench",
-        ("Total time run:", '"total_writes_made"', '"total_reads_made"'),
+        ("Total time run:", "sec Cur ops", '"total_writes_made"', '"total_reads_made"'),
         read_rados_bench,
     ),
 }

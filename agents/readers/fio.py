@@ -42,8 +42,8 @@ PROSE = re.compile(
     re.MULTILINE,
 )
 TAIL = re.compile(r"\s*(?:READ|WRITE|TRIM|MIXED):|\s*Run status|\s*Disk stats|.{1,80}: ios=|\s*\Z")
-# a command over several lines
-CONTINUED = re.compile(r"\\\n\s*")
+# a command over several lines, each behind the shell's second prompt perhaps
+CONTINUED = re.compile(r"\\\n\s*(?:> ?)?")
 # characters above a result in which its command may be
 ABOVE = 2000
 VERSION = re.compile(r"\bfio[- ](\d+\.\d[\w.-]*)")

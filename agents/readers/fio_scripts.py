@@ -168,7 +168,7 @@ KBENCH_ROW = re.compile(rf"(Random|Sequential): {COUNT} / {COUNT}(?: vs {COUNT} 
 KBENCH_ANY_ROW = re.compile(r"(?:Random|Sequential|CPU Idleness):.*")
 KBENCH_HEAD = re.compile(
     r"=+|FIO Benchmark (?:Comparsion |Comparison )?Summary|For: .*|\S.* vs \S.* : Change"
-    r"|(?:SIZE|Size|QUICK MODE|Mode|CPU Idleness Profiling): ?.*"
+    r"|(?:SIZE|Size|QUICK MODE|Quick Mode|Mode|CPU Idleness Profiling): ?.*"
 )
 KBENCH_SIZE = re.compile(r"size: ?(\d{1,9}[kmgt])", re.IGNORECASE)
 KBENCH_NOTE = (

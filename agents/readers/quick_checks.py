@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quick checks of a disk: hdparm -t and -T, ioping, pveperf, and the benchmark of GNOME Disks.
 
-Each issues one request at a time, and most measure for a few seconds only.
+Each issues one request at a time, and most measure for a few seconds only. So does etcd: the histogram of its fsyncs,
+as Prometheus scrapes it, counts those since the process started.
 """
 
 from __future__ import annotations
@@ -385,6 +386,92 @@ def _gnome_metric(name: re.Match[str], value: re.Match[str], line: int) -> Metri
     return Metric(figure, per_second, Unit.BYTES_PER_SECOND, {"rw": way}, line=line + 1)
 
 
+# etcd_disk_wal_fsync_duration_seconds_bucket{le="0.008"} 743796, before 3.3: etcd_wal_fsync_durations_seconds
+ETCD_ROW = re.compile(
+    r"(?P<name>etcd_(?:disk_wal_fsync_duration|wal_fsync_durations|disk_backend_commit_duration)_seconds)"
+    r"_(?P<part>bucket|sum|count)(?:\{(?P<labels>[^{}]{0,300})\})? (?P<value>[\d.e+]{1,30})(?: \d{1,15})?"
+)
+ETCD_BOUND = re.compile(r'(?:^|,\s?)le="([\d.]{1,12}|\+Inf)"')
+ETCD_CALLS = {True: ("wal", "fsync"), False: ("backend", "commit")}
+ETCD_NOTE = (
+    "etcd's histogram since the process started: its percentile lies within a bucket, and is interpolated as"
+    " Prometheus does"
+)
+
+
+def read_etcd(lines: Lines) -> Iterator[ParsedResult]:
+    """One result for each histogram: buckets in a row, of one process and one call."""
+    at = 0
+    while at < len(lines):
+        begin, key, rows = at, "", list[tuple[re.Match[str], int]]()
+        while at < len(lines) and (row := ETCD_ROW.fullmatch(squeezed(lines[at]))):
+            own = row["name"] + ETCD_BOUND.sub("", row["labels"] or "")
+            if rows and (own != key or (row["part"] == "bucket" and _is_first(row, rows))):
+                break
+            key = own
+            rows.append((row, at + 1))
+            at += 1
+        if rows:
+            yield _etcd_result(lines, begin, rows)
+        at = max(at, begin + 1)
+
+
+def _is_first(row: re.Match[str], rows: list[tuple[re.Match[str], int]]) -> bool:
+    """True for a bucket behind a larger one: another histogram begins."""
+    last = rows[-1][0]
+    return last["part"] != "bucket" or _bound(row) <= _bound(last)
+
+
+def _bound(row: re.Match[str]) -> float:
+    """Upper bound of a bucket in s."""
+    match = ETCD_BOUND.search(row["labels"] or "")
+    return float(match[1].replace("+Inf", "inf")) if match else 0.0
+
+
+def _etcd_result(lines: Lines, begin: int, rows: list[tuple[re.Match[str], int]]) -> ParsedResult:
+    area, call = ETCD_CALLS["wal" in rows[0][0]["name"]]
+    title = f"etcd {area} {call}"
+    buckets = [
+        (_bound(row), float(row["value"]), line) for row, line in rows if row["part"] == "bucket"
+    ]
+    counts = [count for _, count, _ in buckets]
+    if len(buckets) < 3 or buckets[-1][0] != float("inf") or counts != sorted(counts):
+        why = 'the histogram is truncated: its buckets rise, and end with le="+Inf"'
+        return common.named_result("etcd_metrics", lines, begin, rows[-1][1] - 1, why, title)
+    if not counts[-1]:
+        why = "the histogram is empty"
+        return common.named_result("etcd_metrics", lines, begin, rows[-1][1] - 1, why, title)
+    tail, line = _quantile(buckets, 0.99)
+    figures = {"sync.lat.p99": (tail, line)}
+    totals = {row["part"]: (float(row["value"]), line) for row, line in rows}
+    if "sum" in totals:
+        figures["sync.lat.mean"] = totals["sum"][0] / counts[-1], totals["sum"][1]
+    return ParsedResult(
+        "etcd_metrics",
+        begin + 1,
+        rows[-1][1],
+        title,
+        metrics=tuple(
+            Metric(name, value, Unit.SECONDS, line=number)
+            for name, (value, number) in figures.items()
+        ),
+        options={"rw": "write", "call": call, "samples": int(counts[-1])},
+        outstanding=1,
+        notes=(ETCD_NOTE,),
+    )
+
+
+def _quantile(buckets: list[tuple[float, float, int]], share: float) -> tuple[float, int]:
+    """The percentile in s, interpolated within its bucket as histogram_quantile does, and the bucket's line."""
+    rank, below, lower = share * buckets[-1][1], 0.0, 0.0
+    for bound, count, line in buckets:
+        if count >= rank:
+            inside = (rank - below) / max(count - below, 1.0)
+            return (lower if bound == float("inf") else lower + (bound - lower) * inside), line
+        below, lower = count, bound
+    raise AssertionError("the last bucket counts all")
+
+
 DRIVERS = {
     "hdparm": LineReader("hdparm -t, -T", ("Timing ",), read_hdparm),
     "ioping": LineReader("ioping", ("ioping statistics",), read_ioping),
@@ -396,5 +483,10 @@ DRIVERS = {
         # an average is in every such dialog
         ("Average ",),
         read_gnome_disks,
+    ),
+    "etcd_metrics": LineReader(
+        "etcd (histograms of its fsyncs)",
+        ("_wal_fsync_duration", "_backend_commit_duration"),
+        read_etcd,
     ),
 }

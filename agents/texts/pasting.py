@@ -42,6 +42,8 @@ BULLET = re.compile(
 # an escape character that was pasted as the signs that show it
 SHOWN_ESCAPE = re.compile(r"(?:\^\[|\u241b)\[[0-9;]{0,20}[mK]")
 ENTITY = re.compile(r"&(?:gt|lt|quot|nbsp|#39|#x27|#34|#60|#62|#160);")
+# Of Markdown: a line that is all code
+CODE_LINE = re.compile(r"^([ \t]*)`([^`\n]{1,2000})`[ \t]*$", re.MULTILINE)
 # Of Markdown: a row, and the line below its headings
 TABLE_ROW = re.compile(r"[ \t]*\|(.*[^\s|].*)\|[ \t]*")
 TABLE_LINE = re.compile(r"[ \t]*\|(?:[ \t]*:?-{2,}:?[ \t]*\|)+[ \t]*")
@@ -91,6 +93,8 @@ def strip_marks(text: str) -> StrippedText:
     if "\u2026" in text:
         # fio's line of three points, by a page that sets type
         text = SET_POINTS.sub("...", text)
+    if "`" in text:
+        text = CODE_LINE.sub(r"\1\2", text)
     for label, may, find in MARKS:
         if may.search(f"\n{text[:HEAD]}") or may.search(text):
             lines = text.split("\n")

@@ -30,8 +30,10 @@ log = logging.getLogger(__name__)
 MAX_SHOWN = 3
 # rates of like results that are this far apart need an explanation
 LEAST_APART = 1.5
+# characters of a result's title in a sentence
+TITLE = 40
 # options that name a result or its target
-NAMES = ("name", "filename", "directory", "of", "if")
+NAMES = ("name", "filename", "directory", "of", "if", "volume")
 # id of the answer that nothing is wrong
 NOTHING_WRONG = "R00"
 
@@ -107,7 +109,9 @@ def _unknown_medium(evidence: Evidence) -> str:
 def _deeper(result: Result) -> str:
     """fio's command with a depth that its engine keeps: one that waits for each I/O keeps none."""
     engine = {"ioengine": "libaio"} if result.blocking else {}
-    return edit_command(result, iodepth=32, direct=1, **engine)
+    depth = result.options.get("iodepth")
+    deeper = max(32, 4 * depth) if isinstance(depth, int) and not result.blocking else 32
+    return edit_command(result, iodepth=min(deeper, 256), direct=1, **engine)
 
 
 def unexplained(evidence: Evidence) -> Diagnosis | None:
@@ -171,9 +175,10 @@ def unexplained_difference(evidence: Evidence) -> Diagnosis | None:
     left, other = max(pairs, key=lambda pair: _apart(*pair))
     places = tuple(evidence.results.index(result) for result in (left, other))
     figures = [proof for result in (left, other) if (proof := _figures(result))]
+    names = _short_titles(left.title, other.title)
     return Diagnosis(
         Verdict.DOUBT,
-        f"{left.title[:40]} and {other.title[:40]} are {times_text(_apart(left, other))} apart, and "
+        f"{names[0]} and {names[1]} are {times_text(_apart(left, other))} apart, and "
         "what was pasted does "
         "not say why: no known cause fits. They are not repeats of one measurement.",
         "Something differs between them that these lines do not show: the layout, its state, or other load.",
@@ -194,6 +199,16 @@ def unexplained_difference(evidence: Evidence) -> Diagnosis | None:
     )
 
 
+def _short_titles(left: str, other: str) -> tuple[str, str]:
+    """Beginnings of both titles, without the parts that they share where the beginnings are the same."""
+    if left[:TITLE] != other[:TITLE]:
+        return left[:TITLE], other[:TITLE]
+    parts = left.split(", "), other.split(", ")
+    while len(parts[0]) > 1 and len(parts[1]) > 1 and parts[0][0] == parts[1][0]:
+        parts = parts[0][1:], parts[1][1:]
+    return ", ".join(parts[0])[:TITLE], ", ".join(parts[1])[:TITLE]
+
+
 def _is_like(left: Result, other: Result) -> bool:
     """True for results of one tool with the same options, but for their names and targets."""
     keys = [
@@ -203,12 +218,17 @@ def _is_like(left: Result, other: Result) -> bool:
         )
         for result in (left, other)
     ]
-    return keys[0] == keys[1] and bool(left.rate) and bool(other.rate)
+    return keys[0] == keys[1] and bool(_speed(left)) and bool(_speed(other))
 
 
 def _apart(left: Result, other: Result) -> float:
-    low, high = sorted((left.rate or 1.0, other.rate or 1.0))
+    low, high = sorted((_speed(left) or 1.0, _speed(other) or 1.0))
     return high / low
+
+
+def _speed(result: Result) -> float | None:
+    """B/s, or the operations a second of a tool that prints no more."""
+    return result.rate or result.operations
 
 
 def _figures(result: Result) -> Proof | None:

@@ -146,6 +146,8 @@ def _short_signs(evidence: Evidence, result: Result) -> Iterator[Sign]:
         if memory and moved and transfer > 1e9 and medium_limit(evidence, result) is None:
             text = f"That fits into the {size(memory)} of memory."
             yield text, (evidence.fact_line("", "host.memory"),)
+        if took < 1.0 and transfer > READAHEAD_AT_MOST and (moved or 0) <= SURELY_CACHED:
+            yield f"{rate(transfer)} of a file that memory holds whole.", (result.headline(),)
     busy = result.number("cpu.system") or 0
     if busy > 0.9 and not result.random:
         text = f"The kernel took {percent(busy)} of the job's time: it copied memory."

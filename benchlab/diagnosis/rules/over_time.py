@@ -27,6 +27,38 @@ EXACT = 0.01
 STEADY_LEVEL = 0.15
 
 
+# s and I/Os: below both a figure says nothing of the next run (one seek of a disk is 10 ms, a stall 100 ms)
+BRIEF_S, FEW_IOS = 1.0, 30.0
+
+
+@rule("R05", "A run too short to count on", Stage.BELIEVABLE)
+def too_short(evidence: Evidence) -> Iterator[Diagnosis]:
+    for place, result in evidence.numbered_tests:
+        took, ios = result.number("runtime"), result.counted
+        if result.kind not in ("dd", "fio", "sysbench") or not took or not ios:
+            continue
+        if took >= BRIEF_S or ios >= FEW_IOS or (result.bytes_moved or 0) > 256 * media.MIB:
+            continue
+        longer = {"dd": {"count": 1000}, "fio": {"runtime": 60, "time_based": 1}}
+        yield Diagnosis(
+            Verdict.DOUBT,
+            f"{ios:.0f} I/Os in {seconds(took)} are too few to count on: one stall or one seek more would change "
+            "the figure.",
+            "The order of magnitude may be right; the figure itself is chance.",
+            (Proof(f"{ios:.0f} I/Os in {seconds(took)}.", (result.headline(),)),),
+            ("A longer run may well give the same.",),
+            (
+                NextStep(
+                    "Run it for a minute, or a thousand times as long.",
+                    edit_command(result, **longer.get(result.kind, {"time": 60})),
+                    "A rate that stays is the storage's.",
+                ),
+            ),
+            confidence=0.6,
+            results=(place,),
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Fall:
     """Two levels of a series and the samples between: means in the series' unit, spreads as shares."""

@@ -92,6 +92,11 @@ def util_is_no_limit(evidence: Evidence) -> Iterator[Diagnosis]:
             return
 
 
+# B/s of large reads from a SATA 6 Gb/s SSD in practice: below media.SATA_IN_PRACTICE by less than a tenth
+SATA_READS = (510e6, media.SATA_IN_PRACTICE)
+SD_DISK = re.compile(r"/dev/sd[a-z]{1,3}\d*")
+
+
 @rule("R51", "A link that is slower than the disk", Stage.CAP)
 def narrow_link(evidence: Evidence) -> Iterator[Diagnosis]:
     """A test at the rate that its disk's link carries."""
@@ -99,7 +104,11 @@ def narrow_link(evidence: Evidence) -> Iterator[Diagnosis]:
         bandwidth = max(
             (v for v in (result.rate, *_watched_rates(evidence, index)) if v), default=0.0
         )
-        for disk in dict.fromkeys((*evidence.runs_on(result), *_linked(evidence))):
+        disks = dict.fromkeys((*evidence.runs_on(result), *_linked(evidence)))
+        if not disks and _looks_like_sata(result):
+            yield _sata(index, result)
+            return
+        for disk in disks:
             fact = evidence.facts.find(disk, "disk.link_speed")
             if fact is None and _looks_like_usb2(evidence, disk, result):
                 yield _usb2(index, result, disk)
@@ -151,6 +160,36 @@ def narrow_link(evidence: Evidence) -> Iterator[Diagnosis]:
                 silences=("R57", "R06"),
             )
             return
+
+
+def _looks_like_sata(result: Result) -> bool:
+    """True for large direct reads of one sd disk, several at once, at the rate that SATA 6 Gb/s carries."""
+    large = reads_only(result) and result.random is False and (result.block or 0) >= 128 * 1024
+    several = bool(result.direct) and (result.asked_in_flight or 0) >= 4
+    at_link = SATA_READS[0] <= (result.rate or 0) <= SATA_READS[1]
+    return large and several and at_link and bool(SD_DISK.fullmatch(result.target))
+
+
+def _sata(index: int, result: Result) -> Diagnosis:
+    disk = result.target.removeprefix("/dev/")
+    return Diagnosis(
+        Verdict.FINE,
+        f"{disk} reads {rate(result.rate or 0)}: that is what a SATA link of 6 Gb/s carries "
+        f"(at most about {rate(media.SATA_IN_PRACTICE)}), so the link is the limit, not the SSD.",
+        "More at once only wait longer. A faster stream needs another interface, or several disks.",
+        (Proof(headline_text(result), at(result.headline())),),
+        ("A SAS disk, or a cap of the controller, that is just as fast.",),
+        (
+            NextStep(
+                "Look at what the link negotiated.",
+                "lsblk -o NAME,MODEL,TRAN,ROTA; dmesg | grep -i 'link up'",
+                "6.0 Gbps and TRAN sata confirm it.",
+            ),
+        ),
+        confidence=0.7,
+        results=(index,),
+        silences=("R57", "R06"),
+    )
 
 
 def _looks_like_usb2(evidence: Evidence, disk: str, result: Result) -> bool:
