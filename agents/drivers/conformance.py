@@ -201,6 +201,7 @@ of_reader_fio_log: protocols.Reader = reader_fio_log
 of_reader_fio_log_joinstexts: protocols.JoinsTexts = reader_fio_log
 of_reader_yabs: protocols.Reader = reader_fio_scripts.DRIVERS["yabs"]
 of_reader_kbench: protocols.Reader = reader_fio_scripts.DRIVERS["kbench"]
+of_reader_kubestr: protocols.Reader = reader_fio_scripts.DRIVERS["kubestr"]
 of_reader_icf: protocols.Reader = reader_icf
 of_reader_iometer: protocols.Reader = reader_iometer
 of_reader_iostat: protocols.Reader = reader_iostat

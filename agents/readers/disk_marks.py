@@ -25,6 +25,16 @@ WORDED_ROW = re.compile(
     r"(Sequential|Random) (Read|Write)(?: (\d{1,5})(KB|KiB|MiB))?"
     rf"(?: \((?:QD=|Q= ?)?(\d{{1,4}})?(?:, ?)?(?:T= ?(\d{{1,3}}))?\))? ?: ?{FIGURES}"
 )
+# A table that somebody made of it: columns of reads and writes, rows such as "Seq Q32T1", "4K", "RND4K Q32T16"
+TABLE_HEAD = re.compile(
+    r"(?:Test |Mode )?(Read|Write) (?:\(?MB/s\)? )?(Read|Write)(?: \(?MB/s\)?)?"
+)
+TABLE_ROW = re.compile(
+    r"(Seq|Rnd|Random|Sequential)? ?(\d{1,5} ?(?:K|M|KB|KiB|MiB|MB)?)?"
+    rf"(?: ?\(?QD?=? ?(\d{{1,4}}),? ?(?:T=? ?(\d{{1,3}}))?\)?)? ({NUMBER}) ({NUMBER})",
+    re.IGNORECASE,
+)
+TABLE_NOTE = "a table made of CrystalDiskMark's figures: its MB are 10^6 bytes"
 BLOCK_UNITS = {"KB": 1 << 10, "KiB": 1 << 10, "MiB": 1 << 20}
 TEST_SIZE = re.compile(r"Test ?: (\d{1,6}) ?(MB|MiB|GB|GiB)\b.*")
 AROUND = re.compile(
@@ -197,7 +207,57 @@ def _fits(rate: float, other: float) -> bool:
 
 
 def read_crystaldiskmark(lines: Lines) -> Iterator[ParsedResult]:
-    return _mark_results("crystaldiskmark", lines)
+    yield from _mark_results("crystaldiskmark", lines)
+    yield from _table_results(lines)
+
+
+def _table_results(lines: Lines) -> Iterator[ParsedResult]:
+    """One result for each row of a table of reads and writes, in a text that names CrystalDiskMark."""
+    if not any("crystaldiskmark" in line.lower() for line in lines):
+        return
+    ways: list[str] = []
+    for at, line in enumerate(lines):
+        words = squeezed(line)
+        if head := TABLE_HEAD.fullmatch(words):
+            ways = [head[1].lower(), head[2].lower()]
+        elif ways and (row := TABLE_ROW.fullmatch(words)):
+            yield _table_row(at, row, ways)
+        elif words:
+            ways = []
+
+
+def _table_row(at: int, row: re.Match[str], ways: Sequence[str]) -> ParsedResult:
+    """Reads and writes of a row, which are tests of their own."""
+    block = common.size_in_bytes((row[2] or "").replace(" ", ""))
+    small = block is not None and block < 128 << 10
+    random = small and (row[1] or "r")[0].lower() == "r"
+    options: dict[str, object] = {"iodepth": int(row[3] or 1), "numjobs": int(row[4] or 1)}
+    if block:
+        options["block_size"] = block
+    metrics = [
+        metric
+        for way, text in zip(ways, row.groups()[4:], strict=True)
+        for metric in common.io_metrics(
+            way,
+            at + 1,
+            {
+                "bandwidth": float(text) * 1e6,
+                "iops": float(text) * 1e6 / block if small and block else None,
+            },
+            {"rw": ("rand" if random else "") + way},
+        )
+    ]
+    return ParsedResult(
+        "crystaldiskmark",
+        at + 1,
+        at + 1,
+        f"CrystalDiskMark {squeezed(row[0])[: -len(row[5]) - len(row[6]) - 2].strip()}",
+        metrics=tuple(metrics),
+        options={**options, "direct": True},
+        outstanding=common.total_outstanding(options),
+        notes=(TABLE_NOTE,),
+        varies="rw",
+    )
 
 
 def read_kdiskmark(lines: Lines) -> Iterator[ParsedResult]:
@@ -206,7 +266,9 @@ def read_kdiskmark(lines: Lines) -> Iterator[ParsedResult]:
 
 DRIVERS = {
     "crystaldiskmark": LineReader(
-        "CrystalDiskMark", ("(Q", "CrystalDiskMark"), read_crystaldiskmark
+        "CrystalDiskMark",
+        ("(Q", re.compile("crystaldiskmark", re.IGNORECASE)),
+        read_crystaldiskmark,
     ),
     "kdiskmark": LineReader("KDiskMark", ("(Q=",), read_kdiskmark),
 }

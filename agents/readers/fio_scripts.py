@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of scripts that run fio and print little of it: YABS (yet another bench script) and Longhorn's kbench."""
+"""Scripts that run fio and print little of it: YABS (yet another bench script), Longhorn's kbench, kubestr."""
 
 from __future__ import annotations
 
@@ -264,7 +264,64 @@ def _kbench_row(
             )
 
 
+KUBESTR_JOB = re.compile(r"JobName: (\S{1,80})")
+KUBESTR_OPTIONS = re.compile(
+    r"blocksize=(\d{1,9}[kKmM]?) filesize=(\d{1,9}[kKmMgG]?) iodepth=(\d{1,6}) rw=([a-z]{4,12})"
+)
+KUBESTR_GLOBAL = re.compile(r"Global options - (.{1,300})")
+KUBESTR_WAY = re.compile(r"(read|write):")
+KUBESTR_RATES = re.compile(rf"IOPS=({NUMBER}) BW\(KiB/s\)=({NUMBER})")
+KUBESTR_REST = re.compile(r"(?:iops|bw\(KiB/s\)): .*")
+KUBESTR_NOTE = "kubestr: it prints the means of fio's JSON; its jobs run one after the other"
+# lines of a job
+KUBESTR_REACH = 10
+
+
+def read_kubestr(lines: Lines) -> Iterator[ParsedResult]:
+    """One result for each job with rates."""
+    direct = False
+    for at, line in enumerate(lines):
+        words = squeezed(line)
+        if options := KUBESTR_GLOBAL.fullmatch(words):
+            direct = "direct=1" in options[1].split()
+        elif job := KUBESTR_JOB.fullmatch(words):
+            yield _kubestr_job(lines, at, job[1], direct)
+
+
+def _kubestr_job(lines: Lines, first: int, name: str, direct: bool) -> ParsedResult:
+    options: dict[str, object] = {"direct": True} if direct else {}
+    metrics: list[Metric] = []
+    way, last = "", first
+    for at in range(first + 1, min(first + KUBESTR_REACH, len(lines))):
+        words = squeezed(lines[at])
+        if asked := KUBESTR_OPTIONS.fullmatch(words):
+            sizes = [common.size_in_bytes(text) for text in asked.groups()[:2]]
+            options |= {"block_size": sizes[0], "size": sizes[1], "rw": asked[4]}
+            options |= {"iodepth": int(asked[3]), "numjobs": 1, "ioengine": "libaio"}
+        elif direction := KUBESTR_WAY.fullmatch(words):
+            way = direction[1]
+        elif way and (rates := KUBESTR_RATES.fullmatch(words)):
+            figures = {"iops": float(rates[1]), "bandwidth": float(rates[2]) * 1024}
+            metrics += common.io_metrics(way, at + 1, figures)
+        elif words and not KUBESTR_REST.fullmatch(words):
+            break
+        last = at if words else last
+    if not metrics or "rw" not in options:
+        return common.named_result("kubestr", lines, first, last, "the job is truncated", name)
+    return ParsedResult(
+        "kubestr",
+        first + 1,
+        last + 1,
+        f"kubestr {name}",
+        metrics=tuple(metrics),
+        options=options,
+        outstanding=common.total_outstanding(options),
+        notes=(KUBESTR_NOTE,),
+    )
+
+
 DRIVERS = {
     "yabs": LineReader("YABS (its disk tables)", ("Disk Speed Tests", "(IOPS)"), read_yabs),
     "kbench": LineReader("kbench (Longhorn)", ("(Read/Write)",), read_kbench),
+    "kubestr": LineReader("kubestr fio", ("JobName: ",), read_kubestr),
 }

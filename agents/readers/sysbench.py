@@ -7,20 +7,26 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from statistics import fmean
 from typing import Any
 
-from agents.contracts import ParseError
+from agents.contracts import Metric, ParseError, Unit
 from agents.outputs import sysbench_text as text
 from agents.readers import _command
+from agents.readers._line_reader import size_in_bytes
 from agents.texts.parsed_result import FRAGMENT, ParsedResult
 
 LABEL = "sysbench fileio"
 KIND = "sysbench"
-KEYWORDS = ("Running the test with following options", "File operations:", "Operations performed:")
+KEYWORDS = (
+    *("Running the test with following options", "File operations:", "Operations performed:"),
+    "written, MiB/s:",
+)
 # characters of a line that is none of sysbench's
 LONGEST = 2000
-# lines in which its command is looked for
-ABOVE = 3
+# lines in which its command is looked for; more where people left lines out
+ABOVE, COMMAND_REACH = 3, 6
+LEFT_OUT_MARKS = ("...", "\u2026", "[...]", "[\u2026]")
 BEGINS = re.compile(r"sysbench (\d+\.\d+[^ ]*?)(?: \(using .*\)|:  ?multi-threaded .*)")
 # The first line of a report: of 1.0, of 0.4
 SUMMARY = re.compile(r"\s*(?:File operations:\s*|(Operations performed:).*)")
@@ -69,15 +75,40 @@ file-test-mode file-total-size num-threads report-interval test threads
 _OUTPUT = "debug histogram percentile verbosity"
 LEFT_OUT = frozenset([*_IN_HEAD.split(), *_OUTPUT.split()])
 NEEDED = ("mode", "io_mode", "threads", "block_size")
+# What it prints in the middle of a run: its totals may be cut off.
+INTERVAL = re.compile(
+    r"\[ (\d{1,9})s \] reads: ([\d.]{1,12}) MiB/s writes: ([\d.]{1,12}) MiB/s fsyncs: ([\d.]{1,12})/s"
+    r" latency \(ms,\d{1,3}%\): [\d.]{1,12}"
+)
+LEAST_INTERVALS = 3
+# The only lines that some people keep
+RATES = re.compile(r"(read|written), MiB/s:\s{1,60}([\d.]{1,12})")
+# Options of a command, and what sysbench 1.0 takes for those that it leaves out
+ASKED: Mapping[str, tuple[str, object]] = {
+    "file-test-mode": ("mode", ""),
+    "file-io-mode": ("io_mode", "sync"),
+    "file-block-size": ("block_size", 16384),
+    "file-num": ("files", 128),
+    "file-fsync-freq": ("fsync_freq", 100),
+    "file-fsync-all": ("fsync_all", False),
+    "file-fsync-end": ("fsync_end", True),
+    "file-extra-flags": ("extra_flags", "none"),
+    "file-total-size": ("size", 2 << 30),
+    "threads": ("threads", 1),
+    "num-threads": ("threads", 1),
+}
+SWITCHES = {"on": True, "off": False, "": True}
 ALL_SYNCED = "Calling fsync() after each write operation."
 AT_END = "Calling fsync() at the end of test, Enabled."
 
 
 def find_results(whole: str, name: str) -> list[ParsedResult]:
     lines = [line.rstrip("\r") if len(line) < LONGEST else "" for line in whole.split("\n")]
-    return [
-        result for first, last in _find_blocks(lines) if (result := _run_block(lines, first, last))
-    ]
+    blocks = list(_find_blocks(lines))
+    results = [result for first, last in blocks if (result := _run_block(lines, first, last))]
+    free = [(at, line) for at, line in enumerate(lines) if line.strip() == "Throughput:"]
+    alone = [at for at, _ in free if not any(first <= at <= last for first, last in blocks)]
+    return results + [result for at in alone if (result := _throughput_block(lines, at))]
 
 
 def _find_blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -109,10 +140,10 @@ def _summary_starts(lines: Sequence[str], starts: Sequence[int]) -> Iterator[int
 
 def _begins(lines: Sequence[str], at: int) -> bool:
     """True at the version line, or at the options where that line was cut off."""
-    if BEGINS.fullmatch(lines[at].strip()):
+    if BEGINS.fullmatch(lines[at].strip().lstrip("`")):
         return True
     before = next((line for line in reversed(lines[max(at - 3, 0) : at]) if line.strip()), "")
-    return lines[at].strip() == OPTIONS and not BEGINS.fullmatch(before.strip())
+    return lines[at].strip() == OPTIONS and not BEGINS.fullmatch(before.strip().lstrip("`"))
 
 
 def _run_block(lines: Sequence[str], first: int, last: int) -> ParsedResult | None:
@@ -125,7 +156,7 @@ def _run_block(lines: Sequence[str], first: int, last: int) -> ParsedResult | No
         return None
     start, command = _above(lines, first)
     options = {**_command_options(command), **options}
-    version = BEGINS.fullmatch(block[0].strip())
+    version = BEGINS.fullmatch(block[0].strip().lstrip("`"))
     result = ParsedResult(
         KIND,
         start + 1,
@@ -160,6 +191,8 @@ def _parse_block(
         report = _parse_report(block, wish)
         metrics, over_time = text.report_metrics(report, wish), text.report_series(report, wish)
     except ParseError as error:
+        if cut := _interval_result(result, block, first, options):
+            return cut
         # its line counts from the block's beginning, and would mislead
         return dataclasses.replace(result, trouble=str(error).partition(" (line ")[0])
     return dataclasses.replace(
@@ -211,6 +244,88 @@ def _cut_notes(report: text.Report) -> list[str]:
     return notes + ([f"ends within a value ({report.cut[-60:]}): left out"] if report.cut else [])
 
 
+def _throughput_block(lines: Sequence[str], at: int) -> ParsedResult | None:
+    """Read and written MiB/s without anything else; None without both, or without the command."""
+    rows = [RATES.fullmatch(line.strip()) for line in lines[at + 1 : at + 3]]
+    start, command = _above(lines, at, COMMAND_REACH)
+    options = _asked_options(command)
+    if len(rows) < 2 or not all(rows) or not options.get("mode"):
+        return None
+    metrics = []
+    for number, row in enumerate(filter(None, rows), at + 2):
+        way, rate = "read" if row[1] == "read" else "write", float(row[2]) * 2**20
+        if rate:
+            metrics += _rates(way, rate, options["block_size"], number)
+    return ParsedResult(
+        KIND,
+        start + 1,
+        at + 3,
+        f"sysbench fileio {options['mode']}",
+        tool=KIND,
+        command=command.text,
+        metrics=tuple(metrics),
+        options=options,
+        outstanding=options["threads"] if options["io_mode"] != "async" else None,
+        notes=(FRAGMENT, RATES_ALONE),
+    )
+
+
+RATES_ALONE = "IOPS are computed from MiB/s and the block size"
+
+
+def _rates(way: str, rate: float, block: int, line: int) -> list[Metric]:
+    return [
+        Metric(f"{way}.bandwidth", rate, Unit.BYTES_PER_SECOND, line=line),
+        Metric(f"{way}.iops", rate / block, Unit.OPS_PER_SECOND, line=line),
+    ]
+
+
+def _asked_options(command: _command.Command) -> dict[str, Any]:
+    """Options of a command with sysbench's defaults; no mode if it runs no test of files."""
+    words = [word.removeprefix("--").partition("=") for word in command.arguments]
+    given = {name: value for name, _, value in words}
+    if "run" not in given or not {"fileio", "file-test-mode"} & given.keys():
+        return {}
+    options: dict[str, Any] = dict(ASKED.values())
+    for name, value in given.items():
+        if name not in ASKED:
+            continue
+        option, default = ASKED[name]
+        if isinstance(default, bool):
+            options[option] = SWITCHES.get(value, default)
+        elif isinstance(default, int):
+            options[option] = size_in_bytes(value) or default
+        else:
+            options[option] = value
+    return options
+
+
+def _interval_result(
+    result: ParsedResult, block: Sequence[str], first: int, options: Mapping[str, Any]
+) -> ParsedResult | None:
+    """Means of what it printed meanwhile; None where that is too little."""
+    rows = [
+        (match, first + at)
+        for at, line in enumerate(block, 1)
+        if (match := INTERVAL.fullmatch(line.strip()))
+    ]
+    if len(rows) < LEAST_INTERVALS:
+        return None
+    reads, writes, fsyncs = (fmean(float(row[place]) for row, _ in rows) for place in (2, 3, 4))
+    line = rows[-1][1]
+    metrics = [Metric("fsync.ops", fsyncs, Unit.OPS_PER_SECOND, line=line)] if fsyncs else []
+    for way, rate in (("read", reads), ("write", writes)):
+        metrics += _rates(way, rate * 2**20, options["block_size"], line) if rate else []
+    cut = f"the report is cut off: means of the {len(rows)} intervals that are there"
+    return dataclasses.replace(
+        result,
+        metrics=tuple(metrics),
+        options=options,
+        outstanding=options["threads"] if options["io_mode"] != "async" else None,
+        notes=(cut, RATES_ALONE),
+    )
+
+
 def _reported_options(block: Sequence[str]) -> dict[str, Any]:
     """Options of the tool, as far as the result shows them: what its head does not name is off."""
     options: dict[str, Any] = {"fsync_freq": 0, "fsync_all": False, "fsync_end": False}
@@ -258,9 +373,11 @@ def _command_options(command: _command.Command) -> dict[str, object]:
     return options
 
 
-def _above(lines: Sequence[str], first: int) -> tuple[int, _command.Command]:
+def _above(lines: Sequence[str], first: int, reach: int = ABOVE) -> tuple[int, _command.Command]:
     """Line and command right above the result; else the first line of the result, and no command."""
-    for at in range(first - 1, max(first - 1 - ABOVE, -1), -1):
+    for at in range(first - 1, max(first - 1 - reach, -1), -1):
+        if lines[at].strip() in LEFT_OUT_MARKS:
+            continue
         if command := _command.find_command(lines[at], KIND):
             return at, command
         if lines[at].strip() and not _command.may_stand_between(lines[at]):

@@ -33,6 +33,8 @@ STAMPED = re.compile(
     r"|\d\d:\d\d:\d\d(?:[.,]\d{1,9})? (?:DEBUG|INFO|WARN(?:ING)?|ERROR) ?[|:]?(?: \[std(?:out|err)\])?(?: |$)"
 )
 NUMBERED = re.compile(r"[ \t]*(\d{1,6})([:.)|\u2502]|\t| |$)")
+# Tables whose first column is a number of their own: smartctl -A, mdadm --detail, DiskSpd's threads
+OWN_NUMBERS = re.compile(r"\s0x[0-9a-f]{4}\s|\bactive sync\b|\bspare\s+/dev/|^\s*\|\s*\d+ *\|")
 SET_POINTS = re.compile(r"^[ \t]*\u2026[ \t]*$", re.MULTILINE)
 # Before lines that a tool prints: any other list stays one
 BULLET = re.compile(
@@ -215,6 +217,8 @@ def _numbered_runs(lines: Sequence[str]) -> Iterator[Run]:
 def _is_listing(lines: Sequence[str], begin: int, ends: list[int]) -> bool:
     rest = [lines[begin + n][end:] for n, end in enumerate(ends)]
     texts = [text for text in rest if text.strip()]
+    if any(map(OWN_NUMBERS.search, texts)):
+        return False
     worded = sum(bool(re.search('[A-Za-z"{}]', text)) for text in texts)
     return len(texts) >= THREE and worded * 2 >= len(texts)
 

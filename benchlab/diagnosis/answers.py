@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agents.contracts import Unit
@@ -63,6 +63,8 @@ def diagnose(evidence: Evidence) -> Answer:
     own = own_paths(evidence)
     ranked = [without_unnamed_risks(d, own) for d in rank(told_once(diagnoses, evidence))]
     readable = sum(bool(result.metrics or result.series) for result in evidence.results)
+    if not ranked and not evidence.results:
+        ranked = [*state_only(evidence)]
     if not ranked and readable:
         ranked = [unexplained(evidence) or nothing_wrong(evidence)]
     return Answer(
@@ -95,6 +97,49 @@ def nothing_wrong(evidence: Evidence) -> Diagnosis:
         confidence=0.5,
         rule=NOTHING_WRONG,
         label="nothing unusual",
+    )
+
+
+# facts that tell how an array, a pool or a volume is
+STATES = (
+    "md.level",
+    "md.members",
+    "md.bitmap",
+    "pool.health",
+    "pool.capacity",
+    "pool.vdevs",
+    "lv.type",
+)
+
+
+def state_only(evidence: Evidence) -> Iterator[Diagnosis]:
+    """The answer to lines that tell how the storage is, and not how fast."""
+    facts = [fact for fact in evidence.facts if fact.name in STATES]
+    if not facts or next(fault_lines(evidence), None):
+        return
+    subjects = list(dict.fromkeys(fact.subject for fact in facts))
+    shown = [
+        Proof(f"{fact.subject}: {fact.name.partition('.')[2]} {fact.value}.", (fact.line,))
+        for fact in facts
+        if fact.subject == subjects[0] and isinstance(fact.value, str)
+    ]
+    yield Diagnosis(
+        Verdict.FINE,
+        f"{join_names(tuple(subjects[:MAX_SHOWN]))}: these lines show no missing member, fault, resync or scrub. "
+        "They do not tell how fast it is.",
+        "Whether it is slow takes a measurement, or what the disks do while it feels slow.",
+        tuple(shown[:MAX_SHOWN]),
+        ("A layout that does not suit the load: parity under small writes, for example.",),
+        (
+            NextStep(
+                "Watch the disks while it is slow, and paste that below these lines.",
+                "iostat -xy 5",
+                "A member that waits longer than the others, or reads while you only write, names the cause.",
+            ),
+        ),
+        confidence=0.5,
+        rule=NOTHING_WRONG,
+        label="the state alone",
     )
 
 
@@ -175,7 +220,7 @@ def unexplained_difference(evidence: Evidence) -> Diagnosis | None:
     left, other = max(pairs, key=lambda pair: _apart(*pair))
     places = tuple(evidence.results.index(result) for result in (left, other))
     figures = [proof for result in (left, other) if (proof := _figures(result))]
-    names = _short_titles(left.title, other.title)
+    names = _short_titles(left, other)
     return Diagnosis(
         Verdict.DOUBT,
         f"{names[0]} and {names[1]} are {times_text(_apart(left, other))} apart, and "
@@ -199,11 +244,14 @@ def unexplained_difference(evidence: Evidence) -> Diagnosis | None:
     )
 
 
-def _short_titles(left: str, other: str) -> tuple[str, str]:
+def _short_titles(left: Result, other: Result) -> tuple[str, str]:
     """Beginnings of both titles, without the parts that they share where the beginnings are the same."""
-    if left[:TITLE] != other[:TITLE]:
-        return left[:TITLE], other[:TITLE]
-    parts = left.split(", "), other.split(", ")
+    if left.title[:TITLE] != other.title[:TITLE]:
+        return left.title[:TITLE], other.title[:TITLE]
+    if left.title == other.title:
+        name = left.title[:TITLE]
+        return f"{name} (line {left.headline()})", f"{name} (line {other.headline()})"
+    parts = left.title.split(", "), other.title.split(", ")
     while len(parts[0]) > 1 and len(parts[1]) > 1 and parts[0][0] == parts[1][0]:
         parts = parts[0][1:], parts[1][1:]
     return ", ".join(parts[0])[:TITLE], ", ".join(parts[1])[:TITLE]

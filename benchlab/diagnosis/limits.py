@@ -77,6 +77,12 @@ def low_figures(evidence: Evidence) -> Iterator[tuple[int, str, tuple[int, ...]]
         requested = result.asked_in_flight
         models = [evidence.facts.text(disk, "disk.model") for disk in disks]
         paced = any(result.options.get(name) for name in ("rate", "rate_iops", "thinktime"))
+        if spins is None and _is_slower_than_seeks(result) and not paced:
+            text = (
+                f"{seconds(result.latency or 0)} a read with one in flight is far more than any disk takes, "
+                "one that spins included"
+            )
+            yield place, text, (result.headline(),)
         if spins is None or not result.direct or result.writes or not requested or paced:
             continue
         local = all(_is_plain_disk(evidence, disk) for disk in disks)
@@ -96,6 +102,13 @@ def low_figures(evidence: Evidence) -> Iterator[tuple[int, str, tuple[int, ...]]
         least = _SLOW_STREAM if spins else _SLOW_SSD_STREAM
         if result.random is False and block >= 128 << 10 and 0 < transfer < least:
             yield place, f"{rate(transfer)} in order is far below what {name} reads", lines
+
+
+def _is_slower_than_seeks(result: Result) -> bool:
+    """True for single direct reads of a few KiB that take longer than twice the seek of any disk."""
+    single = result.asked_in_flight == 1 and result.random and not result.writes
+    small = (result.block or 1 << 30) <= 16 << 10
+    return bool(single and small and result.direct and (result.latency or 0) > 1 / _FEW_SEEKS)
 
 
 def _is_plain_disk(evidence: Evidence, disk: str) -> bool:

@@ -209,3 +209,17 @@ def test_a_bare_document_is_not_searched_for_marks() -> None:
     assert pasting.strip_marks(document).text is document
     for marked in (document.replace("\n", "\n> "), f"{document}```\n&gt; thanks\n"):
         assert pasting.strip_marks(marked).text != marked
+
+
+OWN_NUMBERS = {
+    "smartctl": "197 Current_Pending_Sector  0x0012 099 099 000 Old_age Always - {}",
+    "mdadm": "{}       8       32        0      active sync   /dev/sdc",
+    "diskspd": "     {} |      1234567 |        89 |       0.29 |      75.32 | C:/io.dat (1GiB)",
+}
+
+
+@pytest.mark.parametrize("tool", OWN_NUMBERS)
+def test_a_table_keeps_a_column_of_numbers_of_its_own(tool: str) -> None:
+    line = OWN_NUMBERS[tool]
+    rows = [line.replace("197", str(n)).format(n) for n in (1, 2, 3)]
+    assert pasting.strip_marks("\n".join(rows)).text.split("\n") == rows

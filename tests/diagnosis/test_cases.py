@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.texts.pasting import strip_marks
 from benchlab.diagnosis.answers import Answer, diagnose
 from benchlab.diagnosis.model import Diagnosis
 from benchlab.diagnosis.pasted import read_evidence
@@ -35,7 +36,7 @@ def _texts(diagnosis: Diagnosis) -> list[str]:
 @pytest.mark.parametrize("folder", CASES, ids=lambda folder: folder.name)
 def test_case_is_answered(folder: Path) -> None:
     expected = tomllib.loads((folder / "answer.toml").read_text())
-    evidence, _ = read_evidence((folder / "input.txt").read_text(), "input.txt")
+    evidence, _ = read_evidence(strip_marks((folder / "input.txt").read_text()).text, "input.txt")
     answer = diagnose(evidence)
     first = answer.shown[0] if answer.shown else None
     assert first is not None, "no diagnosis"

@@ -96,6 +96,11 @@ def sysbench_fsyncs(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         flushes, writes = result.number("fsync.ops"), result.number("write.iops")
         files, every = result.options.get("files"), result.options.get("fsync_freq")
+        requests = (writes or 0) + (result.number("read.iops") or 0)
+        counted = flushes is not None
+        if not counted and isinstance(files, int) and isinstance(every, int) and every:
+            # its report was cut down to MiB/s: as often as it was asked to
+            flushes = requests * files / every
         if (
             result.kind != "sysbench"
             or not flushes
@@ -106,18 +111,18 @@ def sysbench_fsyncs(evidence: Evidence) -> Iterator[Diagnosis]:
             continue
         if not isinstance(files, int) or files < 8 or result.options.get("fsync_all"):
             continue
-        requests = writes + (result.number("read.iops") or 0)
         noun = "requests" if requests > writes else "writes"
         yield Diagnosis(
             Verdict.LIMIT,
-            f"{count(writes)} writes a second come with {count(flushes)} fsyncs: sysbench syncs each of its {files} "
-            f"files after every {every} requests, so the flush sets the pace and not the writes.",
+            f"{count(writes)} writes a second come with {'' if counted else 'about '}{count(flushes)} fsyncs: sysbench "
+            f"syncs each of its {files} files after {'each request' if every == 1 else f'every {every} requests'}, so "
+            "the flush sets the pace and not the writes.",
             "More threads wait for the same flushes.",
             (
                 Proof(
                     f"{count(flushes)} fsyncs / {count(requests)} {noun} = {flushes / requests:.2f}; "
-                    f"{files} files / {every} requests = {files / every:.2f}.",
-                    (result.line("fsync.ops"), result.line("write.iops")),
+                    f"{files} files / {every} request{'s' if every != 1 else ''} = {files / every:.2f}.",
+                    tuple(filter(None, (result.line("fsync.ops"), result.line("write.iops")))),
                 ),
             ),
             ("One thread with 16 KiB at a time is slow on any disk without a queue.",),
