@@ -113,7 +113,8 @@ def _last_line(lines: Sequence[str], start: int, end: int) -> ParsedResult:
     at, command = _nearest_command(
         lines, start, {metric.name: metric.value or 0.0 for metric in metrics}
     )
-    if at < start and (command is None or "status=progress" in lines[at]):
+    whole = command is not None and metrics[0].value == _asked_bytes(command.sizes)
+    if at < start and (command is None or ("status=progress" in lines[at] and not whole)):
         return _trouble(lines, start, end, CUT)
     return ParsedResult(
         kind="dd",
@@ -184,6 +185,11 @@ def _nearest_command(
         if dd_command := find_dd_command(lines[at]):
             return at, dd_command if _fits(dd_command.sizes, figures) else None
     return first, None
+
+
+def _asked_bytes(sizes: Mapping[str, int]) -> int:
+    """Bytes that the command copies if nothing ends it; 0 where it does not say."""
+    return sizes.get("count", 0) * (sizes.get("block_size") or sizes.get("ibs") or 512)
 
 
 def _unfinished(sizes: Mapping[str, int], figures: dict[str, float]) -> Iterator[str]:

@@ -18,6 +18,8 @@ from agents.texts.parsed_result import ParsedResult
 HEADING = (
     "kb reclen write rewrite read reread read write read rewrite read fwrite frewrite fread freread"
 )
+# of a heading that was cut to the tests that ran
+LEAST_COLUMNS = 3
 # the tests in the order of the columns: what each does, as fio's rw where it has a word for it, and its direction
 TESTS = {
     "write": "write",
@@ -53,7 +55,7 @@ VERSION = re.compile(r"Version \$Revision: (\d[\d.]{0,10}) \$")
 OTHER_UNIT = re.compile(r"Output is in (?!k ?bytes/sec)(.{1,40})", re.IGNORECASE)
 CHILDREN = re.compile(
     rf"Children see throughput for (\d{{1,6}}) (initial writers|rewriters|readers|re-readers|random readers"
-    rf"|random writers|reverse readers|stride readers) = ({NUMBER}) k[Bb](?:ytes)?/sec"
+    rf"|random writers|reverse readers|stride readers) = ({NUMBER}) [kK][Bb](?:ytes)?/sec"
 )
 CHILDREN_TESTS = {
     "initial writers": "write",
@@ -76,7 +78,7 @@ def read_iozone(lines: Lines) -> Iterator[ParsedResult]:
     heading = -1
     for at, line in enumerate(lines):
         words = squeezed(line)
-        if words.lower() == HEADING:
+        if HEADING.startswith(words.lower()) and words.count(" ") >= LEAST_COLUMNS:
             heading = at
             unit = _other_unit(lines, heading)
             if unit:
@@ -154,9 +156,10 @@ def _row_result(lines: Lines, heading: int, at: int) -> ParsedResult:
 def _cells(heading: str, row: str) -> dict[str, str]:
     """Printed figures by test; {} if nothing tells which figure belongs to which test."""
     figures = [(match.end(), match[0]) for match in re.finditer(r"\d+", row.expandtabs())]
-    if len(figures) == len(TESTS) + 2:
-        return dict(zip(TESTS, (text for _, text in figures[2:]), strict=True))
     ends = [match.end() for match in re.finditer(r"\S+", heading.expandtabs())]
+    tests = list(TESTS)[: len(ends) - 2]
+    if len(figures) == len(ends):
+        return dict(zip(tests, (text for _, text in figures[2:]), strict=True))
     if any(abs(figures[place][0] - ends[place]) > 1 for place in (0, 1)):
         return {}
     # collapsed to single spaces, headings are no columns
@@ -165,7 +168,7 @@ def _cells(heading: str, row: str) -> dict[str, str]:
     cells: dict[str, str] = {}
     for end, text in figures[2:]:
         distance, test = min(
-            (abs(end - place), test) for place, test in zip(ends[2:], TESTS, strict=True)
+            (abs(end - place), test) for place, test in zip(ends[2:], tests, strict=True)
         )
         if distance > SHIFT or test in cells:
             return {}

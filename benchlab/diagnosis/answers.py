@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from agents.contracts import Unit
 from benchlab.analysis.formats import join_names, times_text
 from benchlab.diagnosis.evidence import Evidence, Result
-from benchlab.diagnosis.limits import durable_write, fault_lines, low_figures, supporting_proofs
+from benchlab.diagnosis.limits import (
+    durable_write,
+    fault_lines,
+    headline_figure,
+    low_figures,
+    supporting_proofs,
+)
 from benchlab.diagnosis.model import (
     Diagnosis,
     NextStep,
@@ -22,7 +28,7 @@ from benchlab.diagnosis.model import (
     all_rules,
 )
 from benchlab.diagnosis.steps import own_paths, without_unnamed_risks
-from benchlab.diagnosis.wording import edit_command, ops, rate, seconds
+from benchlab.diagnosis.wording import edit_command, ops, per_second, rate, seconds
 
 log = logging.getLogger(__name__)
 
@@ -275,8 +281,9 @@ def _apart(left: Result, other: Result) -> float:
 
 
 def _speed(result: Result) -> float | None:
-    """B/s, or the operations a second of a tool that prints no more."""
-    return result.rate or result.operations
+    """B/s, or the operations a second of a tool that prints no more: durable writes, if it timed them."""
+    write = durable_write(result)
+    return result.rate or result.operations or (write.rate if write else None)
 
 
 def _figures(result: Result) -> Proof | None:
@@ -327,13 +334,22 @@ def _joined(group: Sequence[Diagnosis], evidence: Evidence) -> Diagnosis:
         return first
     places = tuple(dict.fromkeys(place for d in (first, *others) for place in d.results))
     more = [place for place in places if place not in first.results]
-    names = tuple(dict.fromkeys(evidence.results[place].title[:40] for place in more))
+    names = tuple(dict.fromkeys(_title_and_figure(evidence.results[place]) for place in more))
     proofs = first.proofs
     if names:
         lines = tuple(evidence.results[place].headline() for place in more[:MAX_SHOWN])
         text = f"The same holds for {len(more)} more: {join_names(names)}."
         proofs = (*proofs, Proof(text, tuple(line for line in lines if line)))
     return replace(first, proofs=proofs, results=places)
+
+
+def _title_and_figure(result: Result) -> str:
+    """ "pg_test_fsync (6,676/s)"."""
+    write = durable_write(result)
+    if write is not None and not result.rate:
+        return f"{result.title[:TITLE]} ({per_second(write.rate)})"
+    known = result.rate or result.operations
+    return f"{result.title[:TITLE]} ({headline_figure(result)})" if known else result.title[:TITLE]
 
 
 def _apply(rule: Rule, evidence: Evidence) -> Iterable[Diagnosis]:

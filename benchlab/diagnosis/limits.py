@@ -174,9 +174,11 @@ class DurableWrite:
 def durable_write(result: Result) -> DurableWrite | None:
     """The durable write that the result timed; None where it timed none, or many at once."""
     for name in ("fsync", "fdatasync", "open_datasync", "open_sync"):
-        per_s = result.number(f"one.{name}.ops")
-        if per_s:
-            return DurableWrite(1 / per_s, name, result.line(f"one.{name}.ops"))
+        # without the heading of a cut report nothing says of how many writes
+        for key in (f"one.{name}.ops", f"{name}.ops"):
+            per_s = result.number(key) if result.kind == "pg_test_fsync" else None
+            if per_s:
+                return DurableWrite(1 / per_s, name, result.line(key))
     if result.kind == "pveperf" and (per_s := result.number("fsync.ops")):
         return DurableWrite(1 / per_s, "fsync", result.line("fsync.ops"))
     if result.kind == "sysbench":

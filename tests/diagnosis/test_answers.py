@@ -67,7 +67,7 @@ def test_a_rule_speaks_once_for_all_results() -> None:
     evidence = Evidence((Result("fio", "a", metrics), Result("fio", "b", metrics)))
     (joined,) = told_once([CORE, found("R53", LIMIT, Stage.CAP, (1,))], evidence)
     assert joined.results == (0, 1)
-    assert joined.proofs[-1] == Proof("The same holds for 1 more: b.", (7,))
+    assert joined.proofs[-1] == Proof("The same holds for 1 more: b (9 IOPS).", (7,))
 
 
 def test_figures_without_a_cause_are_told_to_be_fine() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 
 from benchlab.diagnosis.evidence import Evidence, Result
@@ -89,6 +90,49 @@ def _like_etcd(evidence: Evidence, result: Result) -> bool:
     alone = result.random is False and result.asked_in_flight == 1
     each = result.options.get("fdatasync") in (1, "1", True)
     return alone and each and block <= 8192 and block % 512 != 0
+
+
+# s a buffered write takes at least if it waits for a disk that spins, and bytes that the kernel takes without waiting
+# (vm.dirty_background_bytes is 10 % of memory by default)
+WAITS_S, SURELY_BUFFERED = 2e-3, 64 << 20
+
+
+@rule("R74", "Writes that wait for the disk though nothing asks for it", Stage.LAYOUT)
+def synchronous_mount(evidence: Evidence) -> Iterator[Diagnosis]:
+    for place, result in evidence.numbered_tests:
+        buffered = result.direct is False and result.durable is False and not result.reads
+        few = (result.bytes_moved or 1 << 40) <= SURELY_BUFFERED and not result.flushed_at_end
+        operations, jobs = result.operations or 0, result.jobs or 1
+        if result.kind not in ("dd", "fio") or not (buffered and few and operations):
+            continue
+        took = jobs / operations
+        if took < WAITS_S or (result.counted or 0) < 20 or (result.block or 1 << 40) > 1 << 20:
+            continue
+        target = result.target or "."
+        yield Diagnosis(
+            Verdict.LIMIT,
+            f"Each write of {size(result.block or 0)} waits {seconds(took)}, though nothing asks for it: memory would "
+            f"take {size(result.bytes_moved or 0)} at once. The file system makes each write durable, as mounted with "
+            "the option sync, or by a server that does.",
+            f"{rate(result.rate or 0)} is the rate of durable writes and not what the disk streams.",
+            (
+                Proof(
+                    f"{jobs:.0f} / {per_second(operations)} = {seconds(took)} a write, buffered, without a flush.",
+                    (result.headline(),),
+                ),
+            ),
+            ("A file system in user space (FUSE, NTFS), or a disk that fails.",),
+            (
+                NextStep(
+                    "Look at the mount's options, and watch the disk meanwhile.",
+                    f"findmnt -no OPTIONS,FSTYPE,SOURCE -T {shlex.quote(target)}",
+                    "Without sync among them, a long await in iostat -xy 1 means that the disk itself is slow.",
+                ),
+            ),
+            confidence=0.8,
+            results=(place,),
+            silences=("R02", "R18"),
+        )
 
 
 @rule("R30", "sysbench's own fsyncs", Stage.ASKED)

@@ -257,7 +257,7 @@ def _write_proofs(evidence: Evidence, result: Result, beside: list[Result]) -> I
     if limit and transfer > 1.05 * limit[0]:
         lines = (result.headline(), *limit_lines(evidence, result))
         yield f"{rate(transfer)} is more than {limit[1]} can take ({rate(limit[0])}).", lines
-    elif not limit and transfer > 1e9 and took < SHORT_S and moved < 8 * media.GIB:
+    elif not limit and _is_kept_unwritten(transfer, moved, took):
         yield (
             f"{size(moved)} in {seconds(took)}: the kernel keeps that much unwritten.",
             (result.headline(),),
@@ -271,6 +271,15 @@ def _write_proofs(evidence: Evidence, result: Result, beside: list[Result]) -> I
     if memory and moved and (beside or limit):
         text = f"{size(moved)} fit into {size(float(memory.value))} of memory."
         yield text, (result.headline(), memory.line)
+
+
+def _is_kept_unwritten(transfer: float, moved: float, took: float) -> bool:
+    """True for writes that the kernel need not begin to write in that time.
+
+    It begins after 5 s, or at 10 % of the memory (vm.dirty_expire_centisecs, vm.dirty_background_ratio).
+    """
+    large = transfer > 1e9 and took < SHORT_S and moved < 8 * media.GIB
+    return large or (transfer > 5e8 and took < 1.0 and moved <= 256 * media.MIB)
 
 
 def _flush_words(result: Result) -> str:
