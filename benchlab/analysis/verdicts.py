@@ -196,8 +196,8 @@ def decide_pairs(
     p = np.where(counts_by_means(pair.curve, pair.means), pair.means.p, pair.curve.p)
     unknown = (pair.curve.df == 0) & (pair.fit.counts.min(axis=(1, 2)) < ENOUGH)
     for index in np.flatnonzero(unknown):
-        one = _assume_noise(_at(pair.curve, (int(index),)), logs.shape[2], design)
-        sign[index], p[index] = one.sign, one.p
+        estimate = _assume_noise(_at(pair.curve, (int(index),)), logs.shape[2], design)
+        sign[index], p[index] = estimate.sign, estimate.p
     overtakes = (pair.points.sign > 0).any(axis=1) & (pair.points.sign < 0).any(axis=1)
     undecided = overtakes & (logs.shape[2] > 1)
     return np.where(undecided, 0, -sign if lower_is_better else sign), p
@@ -262,9 +262,14 @@ class _Pair:
 
     def at_depth(self, index: int, sign: int) -> Verdict:
         """Verdict on the typical runs of one depth."""
-        one = _at(self.points, (0, index))
+        estimate = _at(self.points, (0, index))
         found = self._verdict(
-            one, self.fit.counts[0, :, index], 1, sign, disagree=self._disagree(index), depth=index
+            estimate,
+            self.fit.counts[0, :, index],
+            1,
+            sign,
+            disagree=self._disagree(index),
+            depth=index,
         )
         return replace(found, values=_values(self.fit.means[0, :, index]))
 
@@ -273,7 +278,7 @@ class _Pair:
         signs, equal = decide(self.curve, self.means)
         typical, mean = (_at(part, (0,)) for part in (self.curve, self.means))
         by_means = bool(counts_by_means(self.curve, self.means)[0])
-        one = replace(
+        estimate = replace(
             mean if by_means else typical,
             sign=int(signs[0]),
             equal=bool(equal[0]),
@@ -288,12 +293,12 @@ class _Pair:
             and _smallest_within(mean.bound) > _smallest_within(typical.bound)
         )
         found = self._verdict(
-            one,
+            estimate,
             self.fit.counts[0],
             depths,
             sign,
             disagree=disagree,
-            limit=mean if by_spread else one,
+            limit=mean if by_spread else estimate,
             lone_depth=not by_means and _is_lone(typical, depths),
         )
         if single:
@@ -330,7 +335,7 @@ class _Pair:
 
     def _verdict(
         self,
-        one: _Estimate,
+        estimate: _Estimate,
         counts: Array,
         depths: int,
         sign: int,
@@ -345,27 +350,27 @@ class _Pair:
         `depth`: index of the point whose repeats `disagree`.
         """
         repeats = int(counts.min()), int(counts.max())
-        assumed = one.df == 0 and repeats[0] < ENOUGH
+        assumed = estimate.df == 0 and repeats[0] < ENOUGH
         if assumed:
-            one = _assume_noise(one, depths, self.design)
-        half = _half(one)
-        bound = None if assumed or disagree or one.bound >= WIDEST else exp(one.bound)
-        conclusion = _conclude(one, bound, sign)
+            estimate = _assume_noise(estimate, depths, self.design)
+        half = _half(estimate)
+        bound = None if assumed or disagree or estimate.bound >= WIDEST else exp(estimate.bound)
+        conclusion = _conclude(estimate, bound, sign)
         undecided, more = conclusion in (Conclusion.UNKNOWN, Conclusion.SMALL), None
         if undecided and assumed:
-            one, half = replace(one, df=0.0), inf
-        limit = one if assumed or limit is None else limit
+            estimate, half = replace(estimate, df=0.0), inf
+        limit = estimate if assumed or limit is None else limit
         luck = float(self.luck.variance[0])
         if undecided and not lone_depth:
             more = repeats_to_decide(limit.est, limit.se, limit.df, repeats[0], sqrt(luck))
         return Verdict(
             conclusion,
-            exp(one.est),
-            *(self._span(depth, one.est, half) if disagree else _interval(one.est, half)),
+            exp(estimate.est),
+            *(self._span(depth, estimate.est, half) if disagree else _interval(estimate.est, half)),
             repeats,
             _reason(
                 conclusion,
-                one,
+                estimate,
                 limit,
                 half,
                 repeats,
@@ -379,7 +384,7 @@ class _Pair:
             None,
             more,
             bound,
-            one.p,
+            estimate.p,
             assumed=assumed and not undecided,
         )
 
@@ -409,23 +414,23 @@ def _at(part: Estimates | Means, index: tuple[int, ...]) -> _Estimate:
     return _Estimate(est, se, df, sign, equal, p, bound)
 
 
-def _half(one: _Estimate) -> float:
-    return float(half_width(np.array(one.se), np.array(one.df), TWO_SIDED))
+def _half(estimate: _Estimate) -> float:
+    return float(half_width(np.array(estimate.se), np.array(estimate.df), TWO_SIDED))
 
 
-def _assume_noise(one: _Estimate, depths: int, design: Design) -> _Estimate:
+def _assume_noise(estimate: _Estimate, depths: int, design: Design) -> _Estimate:
     """The same with this lab's noise, or the worst that is known, instead of one that nobody measured."""
     se, df = single_run_error(depths, design.noise or WORST, design.tau if design.noise else 0.0)
-    p = float(2 * stdtr(df, -abs(one.est) / se))
-    decides = p <= CERTAIN and abs(one.est) >= LEAST
-    sign = (1 if one.est > 0 else -1) if decides else 0
-    return replace(one, se=se, df=df, p=p, sign=sign)
+    p = float(2 * stdtr(df, -abs(estimate.est) / se))
+    decides = p <= CERTAIN and abs(estimate.est) >= LEAST
+    sign = (1 if estimate.est > 0 else -1) if decides else 0
+    return replace(estimate, se=se, df=df, p=p, sign=sign)
 
 
-def _conclude(one: _Estimate, bound: float | None, sign: int) -> Conclusion:
-    if one.sign:
-        return Conclusion.FASTER if one.sign * sign > 0 else Conclusion.SLOWER
-    if one.equal:
+def _conclude(estimate: _Estimate, bound: float | None, sign: int) -> Conclusion:
+    if estimate.sign:
+        return Conclusion.FASTER if estimate.sign * sign > 0 else Conclusion.SLOWER
+    if estimate.equal:
         return Conclusion.NONE
     return Conclusion.SMALL if bound is not None and bound <= max(WITHIN) else Conclusion.UNKNOWN
 
@@ -436,7 +441,7 @@ def _interval(est: float, half: float) -> tuple[float | None, float | None]:
 
 def _reason(
     conclusion: Conclusion,
-    one: _Estimate,
+    estimate: _Estimate,
     limit: _Estimate,
     half: float,
     repeats: tuple[int, int],
@@ -465,22 +470,22 @@ def _reason(
         many = f"{repeats[0]} repeats do" if repeats[0] >= ENOUGH else f"{runs} does"
         return f"{many} not show how much runs vary ({design.order_text}); measure {more} of each"
     if conclusion == Conclusion.SMALL:
-        return f"{design.order_text}: at most {_within(one.bound)} apart (95 %){after}"
+        return f"{design.order_text}: at most {_within(estimate.bound)} apart (95 %){after}"
     if disagree:
         return f"repeats disagree{after}"
     if lone_depth:
         return LONE_DEPTH
-    if limit is not one:
+    if limit is not estimate:
         half = _half(limit)
         low, high = exp(limit.est - half), exp(limit.est + half)
         return f"plain means leave anything from {ratio_range(low, high)} times possible{after}"
-    if abs(one.est) > half:
-        if abs(one.est) < LEAST:
+    if abs(estimate.est) > half:
+        if abs(estimate.est) < LEAST:
             return f"the 95 % interval excludes 1, but the estimated difference is below 5 %{after}"
         return f"the 95 % interval excludes 1, but not clearly enough to decide{after}"
     if not design.may_say_none and by_luck:
         return f"{design.order_text}: two builds of one layout may differ as much{after}"
-    low, high = exp(one.est - half), exp(one.est + half)
+    low, high = exp(estimate.est - half), exp(estimate.est + half)
     leave = "one repeat leaves" if repeats[0] == 1 else f"{repeats[0]} repeats leave"
     return f"{leave} anything from {ratio_range(low, high)} times possible{after}"
 

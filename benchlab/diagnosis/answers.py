@@ -217,19 +217,19 @@ def _without_cause(
 def unexplained_difference(evidence: Evidence) -> Diagnosis | None:
     """The answer where like results are far apart and no rule says why; None where none are."""
     pairs = [
-        (left, other)
-        for (_, left), (_, other) in itertools.combinations(evidence.numbered_tests, 2)
-        if _is_like(left, other) and _apart(left, other) >= LEAST_APART
+        (former, other)
+        for (_, former), (_, other) in itertools.combinations(evidence.numbered_tests, 2)
+        if _is_like(former, other) and _apart(former, other) >= LEAST_APART
     ]
     if not pairs:
         return None
-    left, other = max(pairs, key=lambda pair: _apart(*pair))
-    places = tuple(evidence.results.index(result) for result in (left, other))
-    figures = [proof for result in (left, other) if (proof := _figures(result))]
-    names = _short_titles(left, other)
+    former, other = max(pairs, key=lambda pair: _apart(*pair))
+    places = tuple(evidence.results.index(result) for result in (former, other))
+    figures = [proof for result in (former, other) if (proof := _figures(result))]
+    names = _short_titles(former, other)
     return Diagnosis(
         Verdict.DOUBT,
-        f"{names[0]} and {names[1]} are {times_text(_apart(left, other))} apart, and "
+        f"{names[0]} and {names[1]} are {times_text(_apart(former, other))} apart, and "
         "what was pasted does "
         "not say why: no known cause fits. They are not repeats of one measurement.",
         "Something differs between them that these lines do not show: the layout, its state, or other load.",
@@ -250,33 +250,33 @@ def unexplained_difference(evidence: Evidence) -> Diagnosis | None:
     )
 
 
-def _short_titles(left: Result, other: Result) -> tuple[str, str]:
+def _short_titles(former: Result, other: Result) -> tuple[str, str]:
     """Beginnings of both titles, without the parts that they share where the beginnings are the same."""
-    if left.title[:TITLE] != other.title[:TITLE]:
-        return left.title[:TITLE], other.title[:TITLE]
-    if left.title == other.title:
-        name = left.title[:TITLE]
-        return f"{name} (line {left.headline()})", f"{name} (line {other.headline()})"
-    parts = left.title.split(", "), other.title.split(", ")
+    if former.title[:TITLE] != other.title[:TITLE]:
+        return former.title[:TITLE], other.title[:TITLE]
+    if former.title == other.title:
+        name = former.title[:TITLE]
+        return f"{name} (line {former.headline()})", f"{name} (line {other.headline()})"
+    parts = former.title.split(", "), other.title.split(", ")
     while len(parts[0]) > 1 and len(parts[1]) > 1 and parts[0][0] == parts[1][0]:
         parts = parts[0][1:], parts[1][1:]
     return ", ".join(parts[0])[:TITLE], ", ".join(parts[1])[:TITLE]
 
 
-def _is_like(left: Result, other: Result) -> bool:
+def _is_like(former: Result, other: Result) -> bool:
     """True for results of one tool with the same options, but for their names and targets."""
     keys = [
         (
             *(result.kind, result.reads, result.writes, result.random, result.block),
             {name: value for name, value in result.options.items() if name not in NAMES},
         )
-        for result in (left, other)
+        for result in (former, other)
     ]
-    return keys[0] == keys[1] and bool(_speed(left)) and bool(_speed(other))
+    return keys[0] == keys[1] and bool(_speed(former)) and bool(_speed(other))
 
 
-def _apart(left: Result, other: Result) -> float:
-    low, high = sorted((_speed(left) or 1.0, _speed(other) or 1.0))
+def _apart(former: Result, other: Result) -> float:
+    low, high = sorted((_speed(former) or 1.0, _speed(other) or 1.0))
     return high / low
 
 
@@ -372,21 +372,21 @@ def rank(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
     return [d for d in audible if not any(_explains_away(other, d) for other in audible)]
 
 
-def _silences(left: Diagnosis, other: Diagnosis) -> bool:
+def _silences(former: Diagnosis, other: Diagnosis) -> bool:
     """True where `one` says that it explains the same results better."""
-    same = not left.results or not other.results or bool(set(left.results) & set(other.results))
-    return left is not other and same and other.rule in left.silences
+    same = not former.results or not other.results or bool(set(former.results) & set(other.results))
+    return former is not other and same and other.rule in former.silences
 
 
-def _explains_away(left: Diagnosis, other: Diagnosis) -> bool:
+def _explains_away(former: Diagnosis, other: Diagnosis) -> bool:
     """True where the other's figures are not what they seem by `one`, or where `one` shows that not all is fine."""
-    covered = bool(other.results) and set(other.results) <= set(left.results)
-    if not covered or left.verdict == Verdict.FINE:
+    covered = bool(other.results) and set(other.results) <= set(former.results)
+    if not covered or former.verdict == Verdict.FINE:
         return False
     if other.verdict == Verdict.FINE:
         return other.stage != Stage.NOTE
-    doubts = left.verdict == Verdict.DOUBT and Stage.BELIEVABLE <= left.stage <= Stage.IN_FLIGHT
-    return doubts and left.stage < other.stage < Stage.NOTE
+    doubts = former.verdict == Verdict.DOUBT and Stage.BELIEVABLE <= former.stage <= Stage.IN_FLIGHT
+    return doubts and former.stage < other.stage < Stage.NOTE
 
 
 def _rank_key(diagnosis: Diagnosis) -> tuple[bool, bool, int, float, str]:

@@ -291,39 +291,40 @@ def measured_differently(evidence: Evidence) -> Iterator[Diagnosis]:
     if not 2 <= len(tests) <= A_FEW:
         return
     pairs = [
-        (one, other)
-        for i, one in enumerate(tests)
+        (former, other)
+        for i, former in enumerate(tests)
         for other in tests[i + 1 :]
-        if _comparable(evidence, one[1], other[1]) and _essential(_differences(one[1], other[1]))
+        if _comparable(evidence, former[1], other[1])
+        and _essential(_differences(former[1], other[1]))
     ]
     if not pairs:
         return
-    (_, one), (_, other) = max(pairs, key=lambda pair: _apart(pair[0][1], pair[1][1]))
-    differences = _differences(one, other)
+    (_, former), (_, other) = max(pairs, key=lambda pair: _apart(pair[0][1], pair[1][1]))
+    differences = _differences(former, other)
     listed = "; ".join(f"{name}: {left} against {right}" for name, left, right in differences)
-    if _flush_is_faster(one, other, differences):
-        yield _order_decides(tests, one, other)
+    if _flush_is_faster(former, other, differences):
+        yield _order_decides(tests, former, other)
         return
     yield Diagnosis(
         Verdict.DOUBT,
-        f"{rate(one.rate or 0)} and {rate(other.rate or 0)} are two measurements, not two answers to one question: "
+        f"{rate(former.rate or 0)} and {rate(other.rate or 0)} are two measurements, not two answers to one question: "
         f"they differ in {', '.join(name for name, _, _ in differences)}.",
         "Never pool them or take a mean: each answers its own question.",
         (
             Proof(
-                f"{rate(one.rate or 0)} against {rate(other.rate or 0)}: {_apart(one, other):.1f} times apart.",
-                (one.headline(), other.headline()),
+                f"{rate(former.rate or 0)} against {rate(other.rate or 0)}: {_apart(former, other):.1f} times apart.",
+                (former.headline(), other.headline()),
             ),
-            Proof(f"{listed}.", (one.first, other.first)),
+            Proof(f"{listed}.", (former.first, other.first)),
             *_durable_proofs(result for _, result in tests),
         ),
         ("Zeros from /dev/zero compress; fio's data do not.",)
-        if "dd" in (one.kind, other.kind)
+        if "dd" in (former.kind, other.kind)
         else (),
         (
             NextStep(
                 "Change one thing at a time: repeat the second with the first's options.",
-                _made_alike(one, other),
+                _made_alike(former, other),
                 "The option whose change moves the figure is the cause.",
             ),
         ),
@@ -345,17 +346,17 @@ def _durable_proofs(results: Iterable[Result]) -> Iterator[Proof]:
 
 
 def _flush_is_faster(
-    one: Result, other: Result, differences: Sequence[tuple[str, str, str]]
+    former: Result, other: Result, differences: Sequence[tuple[str, str, str]]
 ) -> bool:
     """True where the run that flushes is the faster one, and nothing else differs: a flush only adds time."""
     if {name for name, _, _ in differences} - {"durable writes", "flush at the end"}:
         return False
-    fast, slow = sorted((one, other), key=lambda result: result.rate or 0, reverse=True)
+    fast, slow = sorted((former, other), key=lambda result: result.rate or 0, reverse=True)
     return bool(fast.durable or fast.flushed_at_end) and not (slow.durable or slow.flushed_at_end)
 
 
-def _order_decides(tests: Sequence[tuple[int, Result]], one: Result, other: Result) -> Diagnosis:
-    fast, slow = sorted((one, other), key=lambda result: result.rate or 0, reverse=True)
+def _order_decides(tests: Sequence[tuple[int, Result]], former: Result, other: Result) -> Diagnosis:
+    fast, slow = sorted((former, other), key=lambda result: result.rate or 0, reverse=True)
     return Diagnosis(
         Verdict.DOUBT,
         f"{rate(fast.rate or 0)} with a flush and {rate(slow.rate or 0)} without one: a flush only adds time, so "
@@ -364,7 +365,7 @@ def _order_decides(tests: Sequence[tuple[int, Result]], one: Result, other: Resu
         "on the disk.",
         (
             Proof(
-                f"{rate(fast.rate or 0)} against {rate(slow.rate or 0)}: {_apart(one, other):.1f} times apart.",
+                f"{rate(fast.rate or 0)} against {rate(slow.rate or 0)}: {_apart(former, other):.1f} times apart.",
                 (fast.headline(), slow.headline()),
             ),
         ),
@@ -377,34 +378,41 @@ def _order_decides(tests: Sequence[tuple[int, Result]], one: Result, other: Resu
             ),
         ),
         confidence=0.7,
-        results=tuple(place for place, result in tests if result in (one, other)),
+        results=tuple(place for place, result in tests if result in (former, other)),
     )
 
 
-def _apart(one: Result, other: Result) -> float:
-    low, high = sorted((one.rate or 1, other.rate or 1))
+def _apart(former: Result, other: Result) -> float:
+    low, high = sorted((former.rate or 1, other.rate or 1))
     return high / low
 
 
-def _comparable(evidence: Evidence, one: Result, other: Result) -> bool:
+def _comparable(evidence: Evidence, former: Result, other: Result) -> bool:
     """True for results in one direction, on targets that may be the same, whose rates are far apart."""
-    same_way = (one.reads, one.writes) == (other.reads, other.writes) and one.random == other.random
-    devices = one.target.startswith("/dev/") and other.target.startswith("/dev/")
-    return same_way and _apart(one, other) > ALIKE and not (devices and one.target != other.target)
+    same_way = (former.reads, former.writes) == (
+        other.reads,
+        other.writes,
+    ) and former.random == other.random
+    devices = former.target.startswith("/dev/") and other.target.startswith("/dev/")
+    return (
+        same_way
+        and _apart(former, other) > ALIKE
+        and not (devices and former.target != other.target)
+    )
 
 
-def _differences(one: Result, other: Result) -> list[tuple[str, str, str]]:
+def _differences(former: Result, other: Result) -> list[tuple[str, str, str]]:
     """Differences between the two: name and both values, where both are known."""
     pairs: list[tuple[str, object, object]] = [
-        ("tool", one.kind, other.kind),
-        ("block size", one.block and size(one.block), other.block and size(other.block)),
-        ("direct I/O", one.direct, other.direct),
-        ("durable writes", one.durable, other.durable),
-        ("flush at the end", one.flushed_at_end, other.flushed_at_end),
-        ("I/Os in flight", one.asked_in_flight, other.asked_in_flight),
-        ("data", _data(one), _data(other)),
+        ("tool", former.kind, other.kind),
+        ("block size", former.block and size(former.block), other.block and size(other.block)),
+        ("direct I/O", former.direct, other.direct),
+        ("durable writes", former.durable, other.durable),
+        ("flush at the end", former.flushed_at_end, other.flushed_at_end),
+        ("I/Os in flight", former.asked_in_flight, other.asked_in_flight),
+        ("data", _data(former), _data(other)),
     ]
-    if not one.writes:
+    if not former.writes:
         pairs = [
             pair for pair in pairs if pair[0] not in ("durable writes", "flush at the end", "data")
         ]
@@ -437,10 +445,16 @@ def _operand(result: Result, name: str) -> str | None:
     return value if isinstance(value, str) else ",".join(value or ()) or None
 
 
-def _made_alike(one: Result, other: Result) -> str:
-    if other.kind == "fio" and one.block:
-        return edit_command(other, bs=f"{one.block:.0f}", direct=int(bool(one.direct)), iodepth=1)
-    if other.kind == "dd" and one.kind == "dd":
+def _made_alike(former: Result, other: Result) -> str:
+    if other.kind == "fio" and former.block:
+        return edit_command(
+            other, bs=f"{former.block:.0f}", direct=int(bool(former.direct)), iodepth=1
+        )
+    if other.kind == "dd" and former.kind == "dd":
         names = ("conv", "oflag") if other.writes else ("iflag",)
-        return edit_command(other, **{name: _operand(one, name) for name in names})
-    return edit_command(one, bs=f"{other.block:.0f}") if one.kind == "fio" and other.block else ""
+        return edit_command(other, **{name: _operand(former, name) for name in names})
+    return (
+        edit_command(former, bs=f"{other.block:.0f}")
+        if former.kind == "fio" and other.block
+        else ""
+    )
