@@ -16,6 +16,8 @@ from agents.readers import _command
 from agents.readers._line_reader import size_in_bytes
 from agents.texts.parsed_result import FRAGMENT, ParsedResult
 
+# name -> value, as the tool's options have them
+Options = dict[str, Any]
 LABEL = "sysbench fileio"
 KIND = "sysbench"
 KEYWORDS = (
@@ -174,7 +176,7 @@ def _run_block(lines: Sequence[str], first: int, last: int) -> ParsedResult | No
 
 
 def _parse_block(
-    result: ParsedResult, block: Sequence[str], first: int, options: Mapping[str, Any]
+    result: ParsedResult, block: Sequence[str], first: int, options: Options
 ) -> ParsedResult:
     wish = text.RequestedRun(
         options["mode"],
@@ -280,13 +282,13 @@ def _rates(way: str, rate: float, block: int, line: int) -> list[Metric]:
     ]
 
 
-def _asked_options(command: _command.Command) -> dict[str, Any]:
+def _asked_options(command: _command.Command) -> Options:
     """Options of a command with sysbench's defaults; no mode if it runs no test of files."""
     words = [word.removeprefix("--").partition("=") for word in command.arguments]
     given = {name: value for name, _, value in words}
     if "run" not in given or not {"fileio", "file-test-mode"} & given.keys():
         return {}
-    options: dict[str, Any] = dict(ASKED.values())
+    options: Options = dict(ASKED.values())
     for name, value in given.items():
         if name not in ASKED:
             continue
@@ -301,7 +303,7 @@ def _asked_options(command: _command.Command) -> dict[str, Any]:
 
 
 def _interval_result(
-    result: ParsedResult, block: Sequence[str], first: int, options: Mapping[str, Any]
+    result: ParsedResult, block: Sequence[str], first: int, options: Options
 ) -> ParsedResult | None:
     """Means of what it printed meanwhile; None where that is too little."""
     rows = [
@@ -326,9 +328,9 @@ def _interval_result(
     )
 
 
-def _reported_options(block: Sequence[str]) -> dict[str, Any]:
+def _reported_options(block: Sequence[str]) -> Options:
     """Options of the tool, as far as the result shows them: what its head does not name is off."""
-    options: dict[str, Any] = {"fsync_freq": 0, "fsync_all": False, "fsync_end": False}
+    options: Options = {"fsync_freq": 0, "fsync_all": False, "fsync_end": False}
     for line in map(str.strip, block):
         if line == text.STARTED:
             break

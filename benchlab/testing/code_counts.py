@@ -48,10 +48,10 @@ SHORT_MODULE_LINES = 40
 # Title of a count: its limit and its goal. A limit is what the code has reached, so that the count does not grow again;
 # lower it as the code comes closer to the goal.
 BOUNDS = {
-    "tokens": (980_000, 500_000),
-    "lines": (150_000, 75_000),
+    "tokens": (901_000, 500_000),
+    "lines": (138_000, 75_000),
     "tokens per line": (6.5, 6),
-    "modules": (760, 560),
+    "modules": (693, 560),
     "vague words among variables, %": (0.3, 0.3),
     "modules, classes and functions with a vague name": (0, 0),
     "functions that share a name with 5 others or more": (700, 700),
