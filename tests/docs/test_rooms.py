@@ -16,7 +16,7 @@ from tests.testing.house import contracts, imported, levels, modules, nodes
 ROOT = Path(__file__).resolve().parents[2]
 LAZY = 3  # imports of ours inside of functions: each is late for a reason that it tells
 KNOT = 5  # packages that import each other in a circle, at most: engine's own; those about team and web; of agents none
-ANY = 10  # in drivers: dynamo's sessions, IOmeter's and sysbench's options, and fio's bins, looked at in C
+ANY = 8  # in drivers: dynamo's sessions, IOmeter's and sysbench's options, and fio's bins, looked at in C
 # Tools that something outside of their rooms names: its own permission and access, words for what is not comparable,
 # a number of its finding, packages of other names, the words of a job file, and in templates a link to dynamo's page.
 NAMED = 14
