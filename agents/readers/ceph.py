@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from agents.contracts import Metric
 from agents.readers import _line_reader as common
@@ -163,28 +164,55 @@ def read_rados_bench(lines: Lines) -> Iterator[ParsedResult]:
 def _rados_cut(lines: Lines, free: int) -> ParsedResult | None:
     """Averages of a run whose totals were cut off, from its last line of progress; None where there is none."""
     rows = [at for at in range(free, len(lines)) if RADOS_SECOND.fullmatch(squeezed(lines[at]))]
-    first = next((at for at in rows if squeezed(lines[at]).startswith("0 ")), -1)
     last = next((at for at in reversed(rows) if squeezed(lines[at])[-1] != "-"), -1)
-    if first < 0 or last < first:
+    begins = (at for at in reversed(rows) if at < last and squeezed(lines[at]).startswith("0 "))
+    first = next(begins, -1)
+    if first < 0:
         return None
     seconds, _, _, finished, mean, *_, latency = squeezed(lines[last]).split()
     if int(seconds) < LEAST_SECONDS:
         return None
-    start, depth = _rados_progress(lines, free, first)
-    start, command = command_above(lines, start, "rados")
-    way = "read" if _rados_mode(command, "write") in ("seq", "rand") else "write"
+    run = _rados_command(lines, free, first)
+    way = "read" if _rados_mode(run.text, "write") in ("seq", "rand") else "write"
     figures = {"bandwidth": float(mean) * 2.0**20, "iops": int(finished) / int(seconds)}
     metrics = [*common.io_metrics(way, last + 1, {**figures, "lat.mean": float(latency)})]
+    cut = f"the totals are cut off: averages of the first {seconds} s"
+    return _rados_result(run, last, way, metrics, {}, (cut,))
+
+
+@dataclass(frozen=True, slots=True)
+class RadosCommand:
+    """The command of a run, the index of its first line, and the depth that its progress names; "" where unknown."""
+
+    start: int
+    text: str
+    depth: str
+
+
+def _rados_command(lines: Lines, free: int, first: int) -> RadosCommand:
+    start, depth = _rados_progress(lines, free, first)
+    start, command = command_above(lines, start, "rados")
+    return RadosCommand(start, command, depth)
+
+
+def _rados_result(
+    run: RadosCommand,
+    last: int,
+    way: str,
+    metrics: Sequence[Metric],
+    rows: Mapping[str, tuple[str, int]],
+    notes: Sequence[str] = (),
+) -> ParsedResult:
     return ParsedResult(
         "rados_bench",
-        start + 1,
+        run.start + 1,
         last + 1,
-        f"rados bench {_rados_mode(command, way)}",
-        command=command,
+        f"rados bench {_rados_mode(run.text, way)}",
+        command=run.text,
         metrics=tuple(metrics),
-        options=_rados_options({}, way, command, depth),
-        outstanding=_rados_depth(command, depth),
-        notes=(RADOS_NOTE, f"the totals are cut off: averages of the first {seconds} s"),
+        options=_rados_options(rows, way, run.text, run.depth),
+        outstanding=_rados_depth(run.text, run.depth),
+        notes=(RADOS_NOTE, *notes),
     )
 
 
@@ -223,19 +251,7 @@ def _rados_run(
     if "Bandwidth (MB/sec)" not in rows or not _rados_holds(rows, way):
         why = "the totals are truncated, or objects, their size, time and MB/sec do not agree"
         return common.named_result("rados_bench", lines, first, last, why)
-    start, depth = _rados_progress(lines, free, first)
-    start, command = command_above(lines, start, "rados")
-    return ParsedResult(
-        "rados_bench",
-        start + 1,
-        last + 1,
-        f"rados bench {_rados_mode(command, way)}",
-        command=command,
-        metrics=tuple(metrics),
-        options=_rados_options(rows, way, command, depth),
-        outstanding=_rados_depth(command, depth),
-        notes=(RADOS_NOTE,),
-    )
+    return _rados_result(_rados_command(lines, free, first), last, way, metrics, rows)
 
 
 def _rados_holds(rows: Mapping[str, tuple[str, int]], way: str) -> bool:

@@ -27,14 +27,14 @@ WORDED_ROW = re.compile(
 )
 # A table that somebody made of it: columns of reads and writes, rows such as "Seq Q32T1", "4K", "RND4K Q32T16"
 TABLE_HEAD = re.compile(
-    r"(?:Test |Mode )?(Read|Write) (?:\(?MB/s\)? )?(Read|Write)(?: \(?MB/s\)?)?"
+    r"(?:Test |Mode )?(Read|Write) \(?MB/s\)? (?!\1)(Read|Write) \(?MB/s\)?", re.IGNORECASE
 )
 TABLE_ROW = re.compile(
-    r"(Seq|Rnd|Random|Sequential)? ?(\d{1,5} ?(?:K|M|KB|KiB|MiB|MB)?)?"
+    r"(?=[a-z]|\d{1,5} ?[km])(Seq|Rnd|Random|Sequential)? ?(\d{1,5} ?(?:KiB|MiB|KB|MB|K|M))?"
     rf"(?: ?\(?QD?=? ?(\d{{1,4}}),? ?(?:T=? ?(\d{{1,3}}))?\)?)? ({NUMBER}) ({NUMBER})",
     re.IGNORECASE,
 )
-TABLE_NOTE = "a table made of CrystalDiskMark's figures: its MB are 10^6 bytes"
+TABLE_NOTE = "a table made of CrystalDiskMark's figures: its MB are 10^6 bytes, and IOPS are computed from them"
 BLOCK_UNITS = {"KB": 1 << 10, "KiB": 1 << 10, "MiB": 1 << 20}
 TEST_SIZE = re.compile(r"Test ?: (\d{1,6}) ?(MB|MiB|GB|GiB)\b.*")
 AROUND = re.compile(

@@ -208,13 +208,16 @@ def _kbench_part(lines: Lines, first: int, following: int) -> ParsedResult:
         last = at
     if not metrics:
         return common.named_result("kbench", lines, first, last, "the summary is truncated")
+    kind = f"kbench {KBENCH_TITLES[figure]}"
+    options = {"ioengine": "libaio", "direct": True, **options, **size}
     return ParsedResult(
         "kbench",
         first + 1,
         last + 1,
-        " ".join(["kbench", KBENCH_TITLES[figure], *([title[1]] if title else [])])[:100],
+        f"{kind} {title[1] if title else ''}".strip()[:100],
         metrics=tuple(metrics),
-        options={"ioengine": "libaio", "direct": True, **options, **size},
+        options=options,
+        parts=_kbench_volumes(kind, options, metrics),
         outstanding=1 if figure == "lat.mean" else None,
         notes=(KBENCH_NOTE,),
         also=tuple(around),
@@ -222,6 +225,19 @@ def _kbench_part(lines: Lines, first: int, following: int) -> ParsedResult:
         head=int(title[0]) + 1 if title and len(volumes) == 2 else 0,
         varies="rw" if "rw" in metrics[0].labels else "test",
     )
+
+
+def _kbench_volumes(
+    kind: str, options: Mapping[str, object], metrics: Sequence[Metric]
+) -> dict[str, dict[str, object]]:
+    """Title and options of each test of a comparison: volumes are no points of a sweep. {} of a single volume."""
+    tests = dict.fromkeys(metric.labels["test"] for metric in metrics if "test" in metric.labels)
+    parts: dict[str, dict[str, object]] = {}
+    for test in tests:
+        pattern, volume = test.split(", ", 1)
+        own = {**options, "rw": pattern, "volume": volume}
+        parts[test] = {"title": f"{kind}, {test}"[:100], "options": own}
+    return parts
 
 
 def _kbench_heading(

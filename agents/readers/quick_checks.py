@@ -389,9 +389,10 @@ def _gnome_metric(name: re.Match[str], value: re.Match[str], line: int) -> Metri
 # etcd_disk_wal_fsync_duration_seconds_bucket{le="0.008"} 743796, before 3.3: etcd_wal_fsync_durations_seconds
 ETCD_ROW = re.compile(
     r"(?P<name>etcd_(?:disk_wal_fsync_duration|wal_fsync_durations|disk_backend_commit_duration)_seconds)"
-    r"_(?P<part>bucket|sum|count)(?:\{(?P<labels>[^{}]{0,300})\})? (?P<value>[\d.e+]{1,30})(?: \d{1,15})?"
+    r"_(?P<part>bucket|sum|count)(?:\{(?P<labels>[^{}]{0,300})\})? "
+    rf"(?P<value>{NUMBER}(?:e\+\d{{1,2}})?)(?: \d{{1,15}})?"
 )
-ETCD_BOUND = re.compile(r'(?:^|,\s?)le="([\d.]{1,12}|\+Inf)"')
+ETCD_BOUND = re.compile(rf'(?:^|,\s?)le="({NUMBER}|\+Inf)"')
 ETCD_CALLS = {True: ("wal", "fsync"), False: ("backend", "commit")}
 ETCD_NOTE = (
     "etcd's histogram since the process started: its percentile lies within a bucket, and is interpolated as"

@@ -13,7 +13,7 @@ from typing import Any
 from agents.contracts import Metric, ParseError, Unit
 from agents.outputs import sysbench_text as text
 from agents.readers import _command
-from agents.readers._line_reader import size_in_bytes
+from agents.readers._line_reader import NUMBER, size_in_bytes
 from agents.texts.parsed_result import FRAGMENT, ParsedResult
 
 # name -> value, as the tool's options have them
@@ -79,12 +79,12 @@ LEFT_OUT = frozenset([*_IN_HEAD.split(), *_OUTPUT.split()])
 NEEDED = ("mode", "io_mode", "threads", "block_size")
 # What it prints in the middle of a run: its totals may be cut off.
 INTERVAL = re.compile(
-    r"\[ (\d{1,9})s \] reads: ([\d.]{1,12}) MiB/s writes: ([\d.]{1,12}) MiB/s fsyncs: ([\d.]{1,12})/s"
-    r" latency \(ms,\d{1,3}%\): [\d.]{1,12}"
+    rf"\[ \d{{1,9}}s \] reads: ({NUMBER}) MiB/s writes: ({NUMBER}) MiB/s fsyncs: ({NUMBER})/s"
+    rf" latency \(ms,\d{{1,3}}%\): {NUMBER}"
 )
 LEAST_INTERVALS = 3
 # The only lines that some people keep
-RATES = re.compile(r"(read|written), MiB/s:\s{1,60}([\d.]{1,12})")
+RATES = re.compile(rf"(read|written), MiB/s:\s{{1,60}}({NUMBER})")
 # Options of a command, and what sysbench 1.0 takes for those that it leaves out
 ASKED: Mapping[str, tuple[str, object]] = {
     "file-test-mode": ("mode", ""),
@@ -251,7 +251,7 @@ def _throughput_block(lines: Sequence[str], at: int) -> ParsedResult | None:
     rows = [RATES.fullmatch(line.strip()) for line in lines[at + 1 : at + 3]]
     start, command = _above(lines, at, COMMAND_REACH)
     options = _asked_options(command)
-    if len(rows) < 2 or not all(rows) or not options.get("mode"):
+    if len(rows) < 2 or not all(rows) or not options.get("mode") or not options["block_size"]:
         return None
     metrics = []
     for number, row in enumerate(filter(None, rows), at + 2):
@@ -296,7 +296,8 @@ def _asked_options(command: _command.Command) -> Options:
         if isinstance(default, bool):
             options[option] = SWITCHES.get(value, default)
         elif isinstance(default, int):
-            options[option] = size_in_bytes(value) or default
+            size = size_in_bytes(value)
+            options[option] = default if size is None else size
         else:
             options[option] = value
     return options
@@ -313,7 +314,7 @@ def _interval_result(
     ]
     if len(rows) < LEAST_INTERVALS:
         return None
-    reads, writes, fsyncs = (fmean(float(row[place]) for row, _ in rows) for place in (2, 3, 4))
+    reads, writes, fsyncs = (fmean(float(row[place]) for row, _ in rows) for place in (1, 2, 3))
     line = rows[-1][1]
     metrics = [Metric("fsync.ops", fsyncs, Unit.OPS_PER_SECOND, line=line)] if fsyncs else []
     for way, rate in (("read", reads), ("write", writes)):

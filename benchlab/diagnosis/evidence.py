@@ -153,7 +153,10 @@ class Result:
     def flushed_at_end(self) -> bool | None:
         """True where the time of the run includes a flush of all that it wrote; None where unknown."""
         if self.kind == "dd":
-            return bool(self._flags("conv") & {"fsync", "fdatasync"})
+            if self._flags("conv") & {"fsync", "fdatasync"}:
+                return True
+            # dd closes its output before it stops the clock, and the kernel flushes a device that nobody else has open.
+            return None if self.target.startswith("/dev/") else False
         if self.kind == "sysbench":
             return _is_on(self._first_option("fsync_end", "file-fsync-end"))
         if self.kind == "bonnie":
@@ -162,6 +165,11 @@ class Result:
         if value is None:
             return False if self.options_complete else None
         return _is_on(value)
+
+    @property
+    def is_paced(self) -> bool:
+        """True where the options ask for a rate or for pauses."""
+        return any(self.options.get(name) for name in ("rate", "rate_iops", "thinktime"))
 
     def _flags(self, name: str) -> set[str]:
         """Flags of a dd operand."""

@@ -76,14 +76,13 @@ def low_figures(evidence: Evidence) -> Iterator[tuple[int, str, tuple[int, ...]]
         spins = evidence.all_rotational(disks)
         requested = result.asked_in_flight
         models = [evidence.facts.text(disk, "disk.model") for disk in disks]
-        paced = any(result.options.get(name) for name in ("rate", "rate_iops", "thinktime"))
-        if spins is None and _is_slower_than_seeks(result) and not paced:
+        if spins is None and _is_slower_than_seeks(result) and not result.is_paced:
             text = (
                 f"{seconds(result.latency or 0)} a read with one in flight is far more than any disk takes, "
                 "one that spins included"
             )
             yield place, text, (result.headline(),)
-        if spins is None or not result.direct or result.writes or not requested or paced:
+        if spins is None or not result.direct or result.writes or not requested or result.is_paced:
             continue
         local = all(_is_plain_disk(evidence, disk) for disk in disks)
         if any(media.is_cloud_disk(model) for model in models) or requested > 32 or not local:

@@ -64,10 +64,6 @@ def _points(parsed: ParsedResult) -> Iterator[ParsedResult]:
             yield parsed
             continue
         point = {name: int(v) if v.isdecimal() else v for name, v in labels.items()}
-        if "test" in point and ", " in labels["test"]:
-            # kbench compares volumes: "randread, Longhorn"
-            point["rw"], point["volume"] = labels["test"].split(", ", 1)
-            del point["test"]
         depth = point.get("outstanding")
         yield replace(
             parsed,

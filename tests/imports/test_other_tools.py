@@ -32,7 +32,8 @@ def test_one_paste_of_several_tools(web) -> None:
     for attempt in attempts:
         assert not conclusion.reparse_attempt(attempt)
         assert attempt.measurements.exists(), attempt.run
-    longhorn = attempts.get(run__point={"test": "randwrite, Longhorn"}, run__options__iodepth=1)
+    asked = {"volume": "Longhorn", "rw": "randwrite", "iodepth": 1}
+    longhorn = attempts.get(run__options__contains=asked)
     (latency,) = longhorn.measurements.all()
     assert (latency.name, latency.value) == ("write.lat.mean", 412877e-9)
 

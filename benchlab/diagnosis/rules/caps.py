@@ -701,7 +701,7 @@ def _sweep_proofs(evidence: Evidence, places: list[int]) -> Iterator[Proof]:
 def idle_states(evidence: Evidence) -> Iterator[Diagnosis]:
     tests = [pair for pair in evidence.numbered_tests if pair[1].latency and pair[1].operations]
     for place, slow in tests:
-        if not any(slow.options.get(name) for name in ("rate_iops", "rate", "thinktime")):
+        if not slow.is_paced:
             continue
         for other, fast in tests:
             alike = (

@@ -100,10 +100,8 @@ WAITS_S, SURELY_BUFFERED = 2e-3, 64 << 20
 @rule("R74", "Writes that wait for the disk though nothing asks for it", Stage.LAYOUT)
 def synchronous_mount(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
-        buffered = result.direct is False and result.durable is False and not result.reads
-        few = (result.bytes_moved or 1 << 40) <= SURELY_BUFFERED and not result.flushed_at_end
         operations, jobs = result.operations or 0, result.jobs or 1
-        if result.kind not in ("dd", "fio") or not (buffered and few and operations):
+        if not _should_end_in_memory(result) or not operations:
             continue
         took = jobs / operations
         if took < WAITS_S or (result.counted or 0) < 20 or (result.block or 1 << 40) > 1 << 20:
@@ -112,8 +110,8 @@ def synchronous_mount(evidence: Evidence) -> Iterator[Diagnosis]:
         yield Diagnosis(
             Verdict.LIMIT,
             f"Each write of {size(result.block or 0)} waits {seconds(took)}, though nothing asks for it: memory would "
-            f"take {size(result.bytes_moved or 0)} at once. The file system makes each write durable, as mounted with "
-            "the option sync, or by a server that does.",
+            f"take {size(result.bytes_moved or 0)} at once. Probably the file system makes each write durable: it is "
+            "mounted with the option sync, or a server does that.",
             f"{rate(result.rate or 0)} is the rate of durable writes and not what the disk streams.",
             (
                 Proof(
@@ -121,7 +119,10 @@ def synchronous_mount(evidence: Evidence) -> Iterator[Diagnosis]:
                     (result.headline(),),
                 ),
             ),
-            ("A file system in user space (FUSE, NTFS), or a disk that fails.",),
+            (
+                "A file system that writes out when a file is closed (NFS, FAT mounted with flush).",
+                "A file system in user space (FUSE, NTFS), or a disk that fails.",
+            ),
             (
                 NextStep(
                     "Look at the mount's options, and watch the disk meanwhile.",
@@ -133,6 +134,22 @@ def synchronous_mount(evidence: Evidence) -> Iterator[Diagnosis]:
             results=(place,),
             silences=("R02", "R18"),
         )
+
+
+def _should_end_in_memory(result: Result) -> bool:
+    """True for buffered writes, without a flush or a pause, of an amount that memory takes at once."""
+    if result.kind not in ("dd", "fio") or result.reads or not result.writes or result.is_paced:
+        return False
+    forced = (result.direct, result.durable, result.flushed_at_end)
+    # another source may be what is slow
+    from_memory = result.kind == "fio" or result.options.get("source") == "zero"
+    amount = result.bytes_moved
+    return (
+        forced == (False, False, False)
+        and from_memory
+        and bool(amount)
+        and (amount or 0) <= SURELY_BUFFERED
+    )
 
 
 @rule("R30", "sysbench's own fsyncs", Stage.ASKED)

@@ -27,11 +27,13 @@ EXACT = 0.01
 STEADY_LEVEL = 0.15
 
 
-# s and I/Os: below both a figure says nothing of the next run (one seek of a disk is 10 ms, a stall 100 ms)
+# s and I/Os: below both a single stall of 100 ms makes the figure (a seek takes 10 ms)
 BRIEF_S, FEW_IOS = 1.0, 30.0
+# B that the longer run proposed instead may write
+LONGER_BYTES = 1 << 30
 
 
-@rule("R05", "A run too short to count on", Stage.BELIEVABLE)
+@rule("R05", "A run too short to count on", Stage.NOTE)
 def too_short(evidence: Evidence) -> Iterator[Diagnosis]:
     for place, result in evidence.numbered_tests:
         took, ios = result.number("runtime"), result.counted
@@ -39,17 +41,18 @@ def too_short(evidence: Evidence) -> Iterator[Diagnosis]:
             continue
         if took >= BRIEF_S or ios >= FEW_IOS or (result.bytes_moved or 0) > 256 * media.MIB:
             continue
-        longer = {"dd": {"count": 1000}, "fio": {"runtime": 60, "time_based": 1}}
+        count = max(round(2 * ios), min(1000, LONGER_BYTES // round(result.block or LONGER_BYTES)))
+        longer = {"dd": {"count": count}, "fio": {"runtime": 60, "time_based": 1}}
         yield Diagnosis(
             Verdict.DOUBT,
             f"{ios:.0f} I/Os in {seconds(took)} are too few to count on: one stall or one seek more would change "
             "the figure.",
-            "The order of magnitude may be right; the figure itself is chance.",
+            "The order of magnitude may be right. The figure is not exact.",
             (Proof(f"{ios:.0f} I/Os in {seconds(took)}.", (result.headline(),)),),
             ("A longer run may well give the same.",),
             (
                 NextStep(
-                    "Run it for a minute, or a thousand times as long.",
+                    "Run it longer.",
                     edit_command(result, **longer.get(result.kind, {"time": 60})),
                     "A rate that stays is the storage's.",
                 ),

@@ -174,11 +174,11 @@ def _sata(index: int, result: Result) -> Diagnosis:
     disk = result.target.removeprefix("/dev/")
     return Diagnosis(
         Verdict.FINE,
-        f"{disk} reads {rate(result.rate or 0)}: that is what a SATA link of 6 Gb/s carries "
-        f"(at most about {rate(media.SATA_IN_PRACTICE)}), so the link is the limit, not the SSD.",
-        "More at once only wait longer. A faster stream needs another interface, or several disks.",
+        f"{disk} reads {rate(result.rate or 0)}, as much as a SATA link of 6 Gb/s carries (at most about "
+        f"{rate(media.SATA_IN_PRACTICE)}). If it is a SATA SSD, the link is the limit.",
+        "More requests at once would only wait longer. A faster stream needs another interface, or several disks.",
         (Proof(headline_text(result), at(result.headline())),),
-        ("A SAS disk, or a cap of the controller, that is just as fast.",),
+        ("A cap of the controller or of a cloud volume, or a SAS disk, that is just as fast.",),
         (
             NextStep(
                 "Look at what the link negotiated.",
@@ -188,7 +188,6 @@ def _sata(index: int, result: Result) -> Diagnosis:
         ),
         confidence=0.7,
         results=(index,),
-        silences=("R57", "R06"),
     )
 
 
